@@ -1,0 +1,67 @@
+# `make demo` shows the library at work, `make test` checks all of it.
+# Both need Python 3.11 or later and make what else they need in .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+CODE := src tests benchmarks
+
+.PHONY: demo test lint types tests wheel docs bench clean
+.NOTPARALLEL:
+
+demo: .venv/.with-cli,report
+	@echo "== Demo: a simulated sensor with known truth"
+	$(BIN)/rdeepsense demo --out demo
+
+test: lint types tests wheel
+	@echo "== All checks passed"
+
+lint: .venv/.with-dev
+	@echo "== Lint: ruff"
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+types: .venv/.with-dev
+	@echo "== Types: mypy"
+	$(BIN)/mypy src
+
+tests: .venv/.with-dev
+	@echo "== Tests: pytest on two cores, one thread each"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# One shell, so that the trap takes the environment away whether the check passes or not.
+wheel: .venv/.with-dev
+	@echo "== Wheel: built, installed with the core dependencies alone, used outside the repository"
+	@set -e; root=$$(pwd); mkdir -p build; \
+	work=$$(mktemp -d "$$root/build/wheel.XXXXXX"); outside=$$(mktemp -d); \
+	trap 'rm -rf "$$work" "$$outside"' EXIT; trap 'exit 130' INT TERM; \
+	$(BIN)/pyproject-build --wheel --outdir "$$work/dist" . > "$$work/build.log" 2>&1 \
+	  || { cat "$$work/build.log"; exit 1; }; \
+	$(BIN)/python -m venv "$$work/venv"; \
+	"$$work"/venv/bin/$(INSTALL) "$$work"/dist/*.whl; \
+	cd "$$outside"; OMP_NUM_THREADS=1 "$$work/venv/bin/python" -I "$$root/tests/wheel_check.py"
+
+docs: .venv/.with-dev
+	@echo "== Documentation: site/index.html"
+	$(BIN)/mkdocs build --strict
+
+bench: .venv/.with-bench
+	@echo "== Benchmark: a bank of networks against one after the other"
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bank.py
+
+# Leaves .venv alone: it takes minutes to make again.
+clean:
+	rm -rf build dist site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# .venv/.with-dev stands for an environment that holds the extra `dev`, as pyproject.toml has it.
+.venv/.with-%: pyproject.toml constraints.txt | $(BIN)/pip
+	@echo "== Installing rdeepsense[$*] into .venv"
+	$(BIN)/$(INSTALL) -e '.[$*]'
+	@touch $@
+
+$(BIN)/pip:
+	@echo "== Creating .venv"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  "rdeepsense needs Python 3.11 or later, this is %d.%d; try: make PYTHON=python3.11" % sys.version_info[:2])'
+	$(PYTHON) -m venv .venv

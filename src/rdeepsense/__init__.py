@@ -1,0 +1,83 @@
+"""RDeepSense: networks for mobile and embedded sensing that know how sure they are.
+
+Everything named here is imported on first use, so that ``import rdeepsense`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rdeepsense import metrics, networks
+    from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
+    from rdeepsense.errors import (
+        CheckpointError,
+        ConversionError,
+        InputError,
+        MissingExtraError,
+        ModelFileError,
+        RDeepSenseError,
+        TrainingError,
+    )
+    from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor, load
+    from rdeepsense.recipe import convert
+    from rdeepsense.scoring import ScoringRule
+
+_HOMES = {
+    "Categorical": "distributions",
+    "Gaussian": "distributions",
+    "Mixture": "distributions",
+    "StudentT": "distributions",
+    "CheckpointError": "errors",
+    "ConversionError": "errors",
+    "InputError": "errors",
+    "MissingExtraError": "errors",
+    "ModelFileError": "errors",
+    "RDeepSenseError": "errors",
+    "TrainingError": "errors",
+    "RDeepSenseClassifier": "estimators",
+    "RDeepSenseRegressor": "estimators",
+    "load": "estimators",
+    "convert": "recipe",
+    "ScoringRule": "scoring",
+}
+_ROOMS = ("metrics", "networks")
+
+__all__ = [
+    "Categorical",
+    "CheckpointError",
+    "ConversionError",
+    "Gaussian",
+    "InputError",
+    "MissingExtraError",
+    "Mixture",
+    "ModelFileError",
+    "RDeepSenseClassifier",
+    "RDeepSenseError",
+    "RDeepSenseRegressor",
+    "ScoringRule",
+    "StudentT",
+    "TrainingError",
+    "__version__",
+    "convert",
+    "load",
+    "metrics",
+    "networks",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"rdeepsense.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"rdeepsense.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'rdeepsense' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,44 @@
+"""Every error the package raises on purpose: what was wrong, what it was, what is accepted."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class RDeepSenseError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+
+class InputError(RDeepSenseError, ValueError):
+    """An argument, array or table that cannot be used; raised where it enters."""
+
+
+class ConversionError(RDeepSenseError, ValueError):
+    """A network that the two-step recipe cannot convert."""
+
+
+class ModelFileError(RDeepSenseError, ValueError):
+    """A model file that is truncated, corrupted, foreign or from a newer version."""
+
+
+class CheckpointError(RDeepSenseError, ValueError):
+    """A checkpoint that belongs to another run or cannot be read."""
+
+
+class TrainingError(RDeepSenseError, RuntimeError):
+    """Training that produced no usable network."""
+
+
+class MissingExtraError(RDeepSenseError, ImportError):
+    """A library of an optional extra that is not installed."""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional library, or name the extra that brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{module} is not installed; it comes with: pip install 'rdeepsense[{extra}]'"
+        ) from error

@@ -1,0 +1,124 @@
+"""What may enter an estimator: every refusal names the argument, the place and what is accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from rdeepsense.errors import InputError
+
+FEWEST_ROWS = 10
+MISSING = ("refuse", "mean")
+CHUNK = 65_536
+
+
+def check_inputs(estimator: Any, X: Any, missing: str, reset: bool) -> NDArray[Any]:
+    """X as a 2-D float array (float32 stays so, the rest becomes float64), names checked."""
+    # Two of scikit-learn's: the first remembers or compares feature names, the second converts.
+    array: NDArray[Any] = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=False,
+        ensure_min_samples=FEWEST_ROWS if reset else 1,
+    )
+    _check_finite(array, "X", missing, getattr(estimator, "feature_names_in_", None))
+    if reset and missing == "mean":
+        empty = np.flatnonzero(np.isnan(array).all(0))
+        if len(empty):
+            raise InputError(f"column {empty[0]} of X has no value at all, so it has no mean")
+    return array
+
+
+def check_targets(y: Any, rows: int) -> NDArray[np.float64]:
+    """y of a regression as float64, 1-D or 2-D, finite, of the right length, not constant."""
+    if y is None:
+        raise InputError(
+            "requires y to be passed, but the target y is None: fit(X, y) needs the true values"
+        )
+    array: NDArray[np.float64] = check_array(
+        y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+    )
+    if array.ndim not in (1, 2):
+        raise InputError(f"y has {array.ndim} axes; accepted: (rows,) or (rows, outputs)")
+    check_length("y", len(array), rows)
+    _check_finite(array.reshape(rows, -1), "y", "refuse", None)
+    return array
+
+
+def check_not_constant(y: NDArray[np.float64]) -> None:
+    """A constant target has no uncertainty to learn, and no scale to standardise by."""
+    columns = y.reshape(len(y), -1)
+    constant = np.flatnonzero(np.ptp(columns, axis=0) == 0)
+    if len(constant):
+        which = "y" if y.ndim == 1 else f"column {constant[0]} of y"
+        raise InputError(f"{which} is constant ({columns[0, constant[0]]:g}): nothing to learn")
+
+
+def check_length(name: str, length: int, rows: int) -> None:
+    """Everything that goes with X has as many rows as X."""
+    if length != rows:
+        raise InputError(f"{name} has {length} rows, X has {rows}; they must agree")
+
+
+def check_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
+    """Weights as float64, one per row, none negative, not all zero."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim != 1:
+        raise InputError(f"sample_weight has {weight.ndim} axes; accepted: one number per row")
+    check_length("sample_weight", len(weight), rows)
+    if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+        raise InputError("sample_weight must be finite, not negative and not all zero")
+    return weight
+
+
+def check_choice(name: str, value: Any, accepted: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in accepted:
+        raise InputError(f"{name} = {value!r} is unknown; accepted: {', '.join(accepted)}")
+    return str(value)
+
+
+def check_whole(name: str, value: Any, least: int) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} = {value!r} is not a whole number of at least {least}")
+    return int(value)
+
+
+def check_positive(name: str, value: Any, zero: bool = False) -> float:
+    """A finite number above 0 (or 0 itself where that makes sense)."""
+    if isinstance(value, bool | str) or not np.isfinite(value) or value < 0 or not (value or zero):
+        raise InputError(f"{name} = {value!r} is not a number {'>= 0' if zero else '> 0'}")
+    return float(value)
+
+
+def _check_finite(array: NDArray[Any], name: str, missing: str, names: Any) -> None:
+    """Refuse NaN and infinity, with a count and the first place; in chunks to spare memory."""
+    bad_rows, first = 0, None
+    for start in range(0, len(array), CHUNK):
+        part = array[start : start + CHUNK]
+        bad = np.isinf(part) if missing == "mean" else ~np.isfinite(part)
+        rows = bad.any(1)
+        if rows.any():
+            bad_rows += int(rows.sum())
+            if first is None:
+                row = int(np.argmax(rows))
+                column = int(np.argmax(bad[row]))
+                first = (start + row, column, part[row, column])
+    if first is None:
+        return
+    row, column, value = first
+    where = f"column {names[column]!r}" if names is not None else f"column {column}"
+    what = "NaN" if np.isnan(value) else "infinity"
+    hint = "; missing='mean' fills NaN with the column's mean" if name == "X" and what == "NaN" else ""
+    raise InputError(
+        f"{name} contains NaN or infinity in {bad_rows} of {len(array)} rows, first {what} in row "
+        f"{row}, {where}; finite numbers are accepted{hint}"
+    )

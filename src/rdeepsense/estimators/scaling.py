@@ -1,0 +1,81 @@
+"""Standardisation inside the model: sensors in their own units outside, numbers about 1 inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+CHUNK = 65_536  # rows at a time, so that no copy of a whole table in float64 is ever made
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """(value - shift) / scale, column by column. A constant column has scale 1."""
+
+    shift: Floats
+    scale: Floats
+
+    @classmethod
+    def standard(cls, values: NDArray[Any], index: NDArray[np.int64], weight: Floats) -> Scaler:
+        """Weighted mean and standard deviation of some rows; NaN entries are left out."""
+        total, mean = _weighted_mean(values, index, weight, lambda part: part)
+        mean = np.where(total > 0, mean, 0.0)
+        _, var = _weighted_mean(values, index, weight, lambda part: (part - mean) ** 2)
+        return cls(mean, _usable(np.sqrt(var), mean))
+
+    @classmethod
+    def robust(cls, values: NDArray[Any], index: NDArray[np.int64], weight: Floats) -> Scaler:
+        """Median and inter-quartile range, the standard deviation where that range is 0."""
+        fallback = cls.standard(values, index, weight)
+        low, mid, high = _quantiles(values[index], weight, (0.25, 0.5, 0.75))
+        return cls(mid, np.where(high > low, high - low, fallback.scale))
+
+    def transform(self, values: NDArray[Any], dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """The scaled values as a tensor. A missing value becomes 0, the mean of its column."""
+        return self.gather(values, np.arange(len(values)), dtype)
+
+    def gather(
+        self, values: NDArray[Any], index: NDArray[np.int64], dtype: torch.dtype = torch.float32
+    ) -> torch.Tensor:
+        """The scaled values of some rows, in that order."""
+        out = torch.empty((len(index), *values.shape[1:]), dtype=dtype)
+        for start in range(0, len(index), CHUNK):
+            part = (values[index[start : start + CHUNK]] - self.shift) / self.scale
+            out[start : start + CHUNK] = torch.from_numpy(np.nan_to_num(part, copy=False))
+        return out
+
+
+def _weighted_mean(
+    values: NDArray[Any], index: NDArray[np.int64], weight: Floats, of: Any
+) -> tuple[Floats, Floats]:
+    """Sum of weights and weighted mean of `of(rows)`, over the entries that are not NaN."""
+    total = np.zeros(values.shape[1])
+    summed = np.zeros(values.shape[1])
+    for start in range(0, len(index), CHUNK):
+        part = of(values[index[start : start + CHUNK]].astype(np.float64))
+        w = np.where(np.isnan(part), 0.0, weight[start : start + CHUNK, None])
+        total += w.sum(0)
+        summed += (w * np.nan_to_num(part, copy=False)).sum(0)
+    return total, summed / np.maximum(total, np.finfo(float).tiny)
+
+
+def _usable(scale: Floats, mean: Floats) -> Floats:
+    """1 where a column varies by no more than rounding: dividing by that would magnify noise."""
+    constant = scale <= 10 * np.finfo(np.float64).eps * np.abs(mean)
+    return np.where(constant | (scale == 0), 1.0, scale)
+
+
+def _quantiles(values: Floats, weight: Floats, levels: tuple[float, ...]) -> list[Floats]:
+    """Weighted quantiles of each column: the value at which the weight passes the level."""
+    columns = []
+    for column in values.T:
+        order = np.argsort(column)
+        cumulative = np.cumsum(weight[order])
+        at = np.searchsorted(cumulative, np.array(levels) * cumulative[-1])
+        columns.append(column[order][np.minimum(at, len(column) - 1)])
+    return list(np.array(columns, dtype=np.float64).T)

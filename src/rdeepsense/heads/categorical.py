@@ -1,0 +1,54 @@
+"""The paper's head for classification: a softmax over the classes (section 3.1.2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rdeepsense.distributions import Categorical
+from rdeepsense.errors import InputError
+from rdeepsense.heads.base import Head
+
+
+class CategoricalParams(NamedTuple):
+    """Categorical(softmax(logits)), classes along the last axis."""
+
+    logits: Tensor
+
+    def nll(self, y: Tensor) -> Tensor:
+        """-log p(y), y the index of the class."""
+        index = self._index(y)
+        return -torch.log_softmax(self.logits, -1).gather(-1, index.unsqueeze(-1)).squeeze(-1)
+
+    def error(self, y: Tensor) -> Tensor:
+        """The Brier score: sum over classes of (1[y = k] - p_k)^2."""
+        truth = functional.one_hot(self._index(y), self.logits.shape[-1])
+        return ((truth - torch.softmax(self.logits, -1)) ** 2).sum(-1)
+
+    def spread(self) -> Tensor:
+        raise InputError("beta-NLL weighs by a variance, which classes do not have; use beta=0")
+
+    def numpy(self) -> Categorical:
+        logits = self.logits.detach().cpu().double()
+        return Categorical(torch.softmax(logits, -1).numpy())
+
+    def _index(self, y: Tensor) -> Tensor:
+        shape = self.logits.shape[:-1]
+        if y.shape != shape and not (len(shape) > 1 and y.shape == shape[1:]):
+            raise InputError(
+                f"y has shape {tuple(y.shape)}, the network's output {tuple(self.logits.shape)}; "
+                f"y must hold class indices of shape {tuple(shape)}"
+            )
+        return y.long().expand(shape)
+
+
+class CategoricalHead(Head):
+    """Columns are the logits."""
+
+    columns_per_output: ClassVar[int] = 1
+
+    def forward(self, raw: Tensor) -> CategoricalParams:
+        return CategoricalParams(raw)

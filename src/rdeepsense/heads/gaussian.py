@@ -1,0 +1,49 @@
+"""The paper's head for regression: a mean and a softplus variance (section 3.1.2)."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rdeepsense.distributions import Gaussian
+from rdeepsense.heads.base import Head, inverse_softplus, match
+
+VARIANCE_FLOOR = 1e-4
+
+
+class GaussianParams(NamedTuple):
+    """N(mean, var), one per output."""
+
+    mean: Tensor
+    var: Tensor
+
+    def nll(self, y: Tensor) -> Tensor:
+        """1/2 log(2 pi var) + (y - mean)^2 / (2 var). The paper leaves out the constant."""
+        y = match(y, self.mean)
+        return 0.5 * (torch.log(2 * math.pi * self.var) + (y - self.mean) ** 2 / self.var)
+
+    def error(self, y: Tensor) -> Tensor:
+        """(y - mean)^2."""
+        return (match(y, self.mean) - self.mean) ** 2
+
+    def spread(self) -> Tensor:
+        return self.var
+
+    def numpy(self) -> Gaussian:
+        mean, var = (t.detach().cpu().double().numpy() for t in self)
+        return Gaussian(mean, var**0.5)
+
+
+class GaussianHead(Head):
+    """Columns [mean..., v...] -> N(mean, softplus(v) + floor): softplus gives the VARIANCE."""
+
+    columns_per_output: ClassVar[int] = 2
+    start: ClassVar[float] = inverse_softplus(1.0)
+
+    def forward(self, raw: Tensor) -> GaussianParams:
+        mean, v = raw.split(self.outputs, dim=-1)
+        return GaussianParams(mean, functional.softplus(v) + VARIANCE_FLOOR)

@@ -1,0 +1,1 @@
+"""Sensing tasks: inputs, targets and, where the data is simulated, the true distribution."""

@@ -1,0 +1,17 @@
+"""Training: one loop, over a bank of networks that are trained side by side."""
+
+from rdeepsense.training.bank import Bank, DenseBank, ModuleBank, stack
+from rdeepsense.training.loop import train, validation_nll
+from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
+
+__all__ = [
+    "Bank",
+    "DenseBank",
+    "ModuleBank",
+    "Rows",
+    "Schedule",
+    "TrainingRecord",
+    "stack",
+    "train",
+    "validation_nll",
+]

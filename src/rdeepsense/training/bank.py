@@ -1,0 +1,194 @@
+"""Banks: K networks that share batches and are trained side by side as one.
+
+The loop knows only `Bank`. `DenseBank` stacks the weights of plain fully-connected networks, so
+that K small matrix products become one; `ModuleBank` holds K copies of any other network.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from rdeepsense.errors import InputError
+from rdeepsense.heads import Params
+from rdeepsense.recipe import DropoutLinear, StochasticNetwork
+
+# Layers that work entry by entry, and so on stacked members as on one.
+ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid)
+
+
+class Bank(nn.Module, ABC):
+    """K networks; every tensor that speaks of members has K as its leading axis."""
+
+    def __init__(self, networks: Sequence[StochasticNetwork]) -> None:
+        super().__init__()
+        self.size = len(networks)
+        # A tuple hides the originals from torch: they are the moulds that `networks` fills.
+        self._moulds = tuple(copy.deepcopy(network).cpu() for network in networks)
+        self.kept: dict[str, Tensor] = {}
+
+    @abstractmethod
+    def forward(self, x: Tensor) -> Params:
+        """The parameters of all members for one shared batch."""
+
+    @abstractmethod
+    def clip_gradients(self, limit: float) -> None:
+        """Scale each member's gradient to a norm of at most `limit`."""
+
+    @abstractmethod
+    def decay_weights(self, factors: Tensor) -> None:
+        """Multiply each member's weights (not its biases) by its factor."""
+
+    @abstractmethod
+    def keep(self, members: Tensor) -> None:
+        """Copy the present state of the members chosen by a boolean mask into `kept`."""
+
+    @abstractmethod
+    def _fill(self, mould: StochasticNetwork, member: int) -> None:
+        """Write the kept weights of one member into a network of its own."""
+
+    def describe(self) -> str:
+        """Layers and drop probabilities of every member, in words."""
+        return " ".join(map(str, self._moulds))
+
+    def networks(self) -> list[StochasticNetwork]:
+        """The members as networks of their own, on the CPU, with the weights last kept."""
+        networks = [copy.deepcopy(mould).eval() for mould in self._moulds]
+        with torch.no_grad():
+            for member, network in enumerate(networks):
+                self._fill(network, member)
+        return networks
+
+
+def stack(networks: Sequence[StochasticNetwork]) -> Bank:
+    """The fastest bank that can hold these networks."""
+    if not networks:
+        raise InputError("a bank needs at least one network")
+    return DenseBank(networks) if all(map(_is_dense, networks)) else ModuleBank(networks)
+
+
+class DenseBank(Bank):
+    """Fully-connected networks of one shape, their weights stacked: h = act(b + (h * z) W)."""
+
+    def __init__(self, networks: Sequence[StochasticNetwork]) -> None:
+        super().__init__(networks)
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        self.steps: list[nn.Module | int] = []  # an activation, or the number of a layer
+        self.drops: list[bool] = []  # whether any member drops before that layer
+        pending = torch.zeros(self.size)
+        for modules in zip(*(n.body for n in networks), strict=True):  # type: ignore[arg-type]
+            # The layer itself drops its input or a Dropout before it does, never both.
+            pending = pending + torch.tensor([_drop_prob(module) for module in modules])
+            if isinstance(modules[0], nn.Linear):
+                self._add_layer(modules, pending)
+                pending = torch.zeros(self.size)
+            elif not isinstance(modules[0], _DropoutNd):
+                self.steps.append(modules[0])
+        head = networks[0].head
+        self.head = type(head)(head.outputs, members=self.size)
+        for name, parameter in self.head.named_parameters():
+            own = [network.head.get_parameter(name).detach() for network in networks]
+            parameter.data = torch.stack(own)[:, None]
+
+    def _add_layer(self, modules: Sequence[nn.Linear], drop_prob: Tensor) -> None:
+        self.register_buffer(
+            f"keep_prob_{len(self.drops)}", (1 - drop_prob).view(-1, 1, 1), persistent=False
+        )
+        self.steps.append(len(self.drops))
+        self.drops.append(bool(drop_prob.any()))
+        self.weights.append(torch.stack([m.weight.detach().T for m in modules]).contiguous())
+        self.biases.append(torch.stack([m.bias.detach()[None] for m in modules]))
+
+    def forward(self, x: Tensor) -> Params:
+        h = x.expand(self.size, *x.shape)
+        for step in self.steps:
+            if isinstance(step, nn.Module):
+                h = step(h)
+            else:
+                h = torch.baddbmm(self.biases[step], self._drop(h, step), self.weights[step])
+        params: Params = self.head(h)
+        return params
+
+    def _drop(self, h: Tensor, layer: int) -> Tensor:
+        if not (self.training and self.drops[layer]):
+            return h
+        keep_prob: Tensor = getattr(self, f"keep_prob_{layer}")
+        mask = torch.rand_like(h) < keep_prob
+        return h * (mask / keep_prob)
+
+    def clip_gradients(self, limit: float) -> None:
+        gradients = [p.grad for p in self.parameters() if p.grad is not None]
+        norms = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()
+        factors = (limit / (norms + 1e-6)).clamp(max=1.0)
+        for gradient in gradients:
+            gradient.mul_(factors.view(-1, *[1] * (gradient.ndim - 1)))
+
+    def decay_weights(self, factors: Tensor) -> None:
+        for weight in self.weights:
+            weight.data.mul_(factors.view(-1, 1, 1))
+
+    def keep(self, members: Tensor) -> None:
+        for name, tensor in self.state_dict().items():
+            kept = self.kept.setdefault(name, tensor.clone())
+            kept[members] = tensor[members]
+
+    def _fill(self, mould: StochasticNetwork, member: int) -> None:
+        linear = [m for m in mould.body.children() if isinstance(m, nn.Linear)]
+        for number, layer in enumerate(linear):
+            layer.weight.copy_(self.kept[f"weights.{number}"][member].T)
+            layer.bias.copy_(self.kept[f"biases.{number}"][member, 0])
+        for name, parameter in mould.head.named_parameters():
+            parameter.copy_(self.kept[f"head.{name}"][member, 0])
+
+
+class ModuleBank(Bank):
+    """K copies of any converted network; their outputs are stacked."""
+
+    def __init__(self, networks: Sequence[StochasticNetwork]) -> None:
+        super().__init__(networks)
+        self.members = nn.ModuleList(copy.deepcopy(network) for network in networks)
+
+    def forward(self, x: Tensor) -> Params:
+        outputs = [member(x) for member in self.members]
+        params: Params = type(outputs[0])(*map(torch.stack, zip(*outputs, strict=True)))
+        return params
+
+    def clip_gradients(self, limit: float) -> None:
+        for member in self.members:
+            nn.utils.clip_grad_norm_(member.parameters(), limit)
+
+    def decay_weights(self, factors: Tensor) -> None:
+        for member, factor in zip(self.members, factors, strict=True):
+            for parameter in member.parameters():
+                if parameter.ndim > 1:
+                    parameter.data.mul_(factor)
+
+    def keep(self, members: Tensor) -> None:
+        chosen = {f"members.{k}." for k in members.nonzero().flatten().tolist()}
+        for name, tensor in self.state_dict().items():
+            kept = self.kept.setdefault(name, tensor.clone())
+            if any(name.startswith(prefix) for prefix in chosen):
+                kept.copy_(tensor)
+
+    def _fill(self, mould: StochasticNetwork, member: int) -> None:
+        prefix = f"members.{member}."
+        mould.load_state_dict(
+            {n.removeprefix(prefix): t for n, t in self.kept.items() if n.startswith(prefix)}
+        )
+
+
+def _is_dense(network: StochasticNetwork) -> bool:
+    """A flat Sequential of converted layers, dropouts and entrywise activations."""
+    return isinstance(network.body, nn.Sequential) and all(
+        (isinstance(m, DropoutLinear)) or type(m) is nn.Dropout or type(m) in ELEMENTWISE
+        for m in network.body
+    )
+
+
+def _drop_prob(module: nn.Module) -> float:
+    return float(getattr(module, "drop_prob", getattr(module, "p", 0.0)))

@@ -1,0 +1,29 @@
+"""What every test may rely on: one thread, reproducible examples in CI, the real data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Before torch is imported: the workers of pytest-xdist would otherwise fight for the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The first call of a torch kernel is slow, so a deadline per example would fail at random.
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with the real data sets, which are no part of this repository."""
+    value = os.environ.get("RDEEPSENSE_DATA")
+    if not value:
+        pytest.skip("needs the real data sets: set RDEEPSENSE_DATA to their folder")
+    folder = Path(value)
+    if not folder.is_dir():
+        pytest.fail(f"RDEEPSENSE_DATA is {value!r}, which is no folder; unset it or correct it")
+    return folder
