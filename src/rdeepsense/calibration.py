@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from rdeepsense.distributions import Categorical, Distribution, Gaussian, StudentT
+from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian, StudentT
 from rdeepsense.errors import InputError
 
 PRIOR_ROWS = 50
@@ -38,7 +38,7 @@ class Scale:
             log_factor = _least(lambda s: -_mean(dist.widened(np.exp(s)).log_prob(y), weight))
         return cls(_shrunk(log_factor, len(y)))
 
-    def apply(self, dist: Distribution) -> Distribution:
+    def apply(self, dist: AnyDistribution) -> AnyDistribution:
         assert isinstance(dist, Gaussian | StudentT)
         return dist.widened(self.factor)
 
@@ -55,7 +55,7 @@ class Temperature:
         log_factor = _least(lambda s: -_mean(dist.tempered(np.exp(s)).log_prob(y), weight))
         return cls(_shrunk(log_factor, len(y)))
 
-    def apply(self, dist: Distribution) -> Distribution:
+    def apply(self, dist: AnyDistribution) -> AnyDistribution:
         assert isinstance(dist, Categorical)
         return dist.tempered(self.factor)
 
@@ -70,7 +70,9 @@ def kind_of(calibrate: bool | str, default: str) -> str | None:
         return None
     if calibrate is True or calibrate == default:
         return default
-    raise InputError(f"calibrate = {calibrate!r} is unknown here; accepted: True, False, {default!r}")
+    raise InputError(
+        f"calibrate = {calibrate!r} is unknown here; accepted: True, False, {default!r}"
+    )
 
 
 def _shrunk(log_factor: float, rows: int) -> float:

@@ -24,7 +24,7 @@ from rdeepsense.files import write_whole
 
 FORMAT = 1
 _BLANK = "0" * 64
-_KEY = rb'\"sha256\":\"'  # as it stands in JSON inside of JSON
+_KEY = rb"\"sha256\":\""  # as it stands in JSON inside of JSON
 
 Header = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]

@@ -140,7 +140,9 @@ def convert(
 
 def _layers(body: nn.Module, example: Tensor | None) -> list[tuple[str, nn.Module]]:
     """Linear and Dropout modules, by execution when there is an example, else by registration."""
-    named = [(n, m) for n, m in body.named_modules() if isinstance(m, nn.Linear | _DropoutNd)]
+    named: list[tuple[str, nn.Module]] = [
+        (n, m) for n, m in body.named_modules() if isinstance(m, nn.Linear | _DropoutNd)
+    ]
     if example is None:
         return named
     seen: list[nn.Module] = []
@@ -171,19 +173,17 @@ def _drop_probs(
 ) -> list[float]:
     """The probability before each Linear layer up to the output: the inputs' first."""
     first = check_drop_prob(input_drop_prob, "input_drop_prob")
-    if isinstance(drop_prob, Sequence) and not isinstance(drop_prob, str):
+    if isinstance(drop_prob, list | tuple):
         if len(drop_prob) != hidden:
             raise InputError(
                 f"drop_prob has {len(drop_prob)} values, the network {hidden} layers after the "
                 "first; give one value, or one per such layer"
             )
         return [first, *map(check_drop_prob, drop_prob)]
-    return [first] + [check_drop_prob(drop_prob)] * hidden
+    return [first] + [check_drop_prob(drop_prob)] * hidden  # type: ignore[arg-type]
 
 
-def _insert_dropout(
-    order: list[tuple[str, nn.Module]], output: str, drops: list[float]
-) -> None:
+def _insert_dropout(order: list[tuple[str, nn.Module]], output: str, drops: list[float]) -> None:
     """Give each layer its dropout, in a Dropout that stands there or in the layer itself."""
     position = 0
     pending: _DropoutNd | None = None
@@ -214,12 +214,9 @@ def _check_returns(
 ) -> None:
     """Refuse a network whose forward changes the output layer's numbers, or returns others."""
     if example is None:
-        first = next(m for _, m in order if isinstance(m, nn.Linear))
-        example = torch.linspace(-1, 1, first.in_features).to(first.weight).repeat(2, 1)
-        try:
-            _evaluate(body, example)
-        except Exception:
-            return  # the input has another form; every forward call checks the columns
+        example = _guess_example(body, order)
+    if example is None:
+        return  # the input has another form; every forward call checks the columns
     seen: list[Tensor] = []
     hook = layer.register_forward_hook(lambda _m, _args, out: seen.append(out))
     try:
@@ -240,6 +237,18 @@ def _check_returns(
         )
 
 
+def _guess_example(body: nn.Module, order: list[tuple[str, nn.Module]]) -> Tensor | None:
+    """A batch that the network takes, as wide as one of its layers, or None."""
+    for module in (m for _, m in order if isinstance(m, nn.Linear)):
+        example = torch.linspace(-1, 1, module.in_features).to(module.weight).repeat(2, 1)
+        try:
+            _evaluate(body, example)
+        except Exception:
+            continue
+        return example
+    return None
+
+
 def _widen(layer: nn.Linear, head: Head) -> None:
     """Add the head's further columns; the trained ones stay the mean or the logits."""
     outputs, inputs = layer.weight.shape
@@ -247,8 +256,8 @@ def _widen(layer: nn.Linear, head: Head) -> None:
     layer.out_features = head.columns
     with torch.no_grad():
         weight = torch.cat([layer.weight, layer.weight.new_zeros(extra, inputs)])
-        bias = layer.bias if layer.bias is not None else layer.weight.new_zeros(outputs)
-        bias = torch.cat([bias, bias.new_full((extra,), head.start)])
+        trained = layer.weight.new_zeros(outputs) if layer.bias is None else layer.bias
+        bias = torch.cat([trained, trained.new_full((extra,), head.start)])
     layer.weight = nn.Parameter(weight)
     layer.bias = nn.Parameter(bias)
 

@@ -35,11 +35,11 @@ class ScoringRule:
     """
 
     def __init__(self, alpha: float | Sequence[float] = 0.5, beta: float = 0.0) -> None:
-        self.alpha: float | Tensor = (
-            torch.tensor([check_alpha(a) for a in alpha])
-            if isinstance(alpha, Sequence) and not isinstance(alpha, str)
-            else check_alpha(alpha)  # type: ignore[arg-type]
-        )
+        self.alpha: float | Tensor
+        if isinstance(alpha, list | tuple):
+            self.alpha = torch.tensor([check_alpha(a) for a in alpha])
+        else:
+            self.alpha = check_alpha(alpha)  # type: ignore[arg-type]
         if not 0 <= beta <= 1:
             raise InputError(f"beta = {beta!r} is not in [0, 1]")
         self.beta = beta
@@ -55,13 +55,14 @@ class ScoringRule:
         nll = params.nll(y)
         if self.beta:
             nll = nll * params.spread().detach() ** self.beta
-        members = isinstance(self.alpha, Tensor)
-        alpha = self.alpha.view(-1, *[1] * (nll.ndim - 1)) if members else self.alpha
+        alpha, rows_at = self.alpha, 0
+        if isinstance(alpha, Tensor):
+            alpha, rows_at = alpha.view(-1, *[1] * (nll.ndim - 1)), 1
         entries = nll + alpha * (params.error(y) - nll)
         if weight is not None:
-            outputs = entries.ndim - 1 - members
+            outputs = entries.ndim - 1 - rows_at
             entries = entries * weight.view(*weight.shape, *[1] * outputs)
-        return entries.flatten(1).mean(1) if members else entries.mean()
+        return entries.flatten(1).mean(1) if rows_at else entries.mean()
 
     def __repr__(self) -> str:
         return f"ScoringRule(alpha={self.alpha}, beta={self.beta})"

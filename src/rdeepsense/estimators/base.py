@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from rdeepsense import calibration, metrics
-from rdeepsense.distributions import Distribution, Mixture, concatenate
+from rdeepsense.distributions import AnyDistribution, Mixture, concatenate
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import checks, model_io
 from rdeepsense.estimators.holdout import Part, evenly, hold_out
@@ -32,7 +32,7 @@ from rdeepsense.training.progress import progress_for
 PREDICTION_CHUNK = 8_192  # rows (times samples) of one pass
 
 
-class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
+class NetworkEstimator(BaseEstimator):
     """A network with a distribution head, trained by the recipe, behind scikit-learn's manners.
 
     Subclasses say what a target is: `_encode` turns y into numbers to train on, `_target_scaler`
@@ -40,6 +40,42 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     _calibration: str  # the default kind
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (64, 64),
+        network: nn.Module | None = None,
+        drop_prob: float | Sequence[float] = 0.05,
+        input_drop_prob: float = 0.0,
+        alpha: float = 0.5,
+        calibrate: bool | str = True,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float = 1e-2,
+        missing: str = "refuse",
+        checkpoint: str | os.PathLike[str] | None = None,
+        keep_rows: int = 512,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: bool = True,
+    ) -> None:
+        self.hidden = hidden
+        self.network = network
+        self.drop_prob = drop_prob
+        self.input_drop_prob = input_drop_prob
+        self.alpha = alpha
+        self.calibrate = calibrate
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.missing = missing
+        self.checkpoint = checkpoint
+        self.keep_rows = keep_rows
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
 
     # -- what a subclass says about its targets ------------------------------------------------
 
@@ -147,7 +183,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         if self.learning_rate is not None:
             checks.check_positive("learning_rate", self.learning_rate)
         if self.network is None:
-            if not isinstance(self.hidden, Sequence) or isinstance(self.hidden, str):
+            if not isinstance(self.hidden, Sequence):
                 raise InputError(f"hidden = {self.hidden!r} is not a sequence of layer widths")
             for width in self.hidden:
                 checks.check_whole("a width in hidden", width, 1)
@@ -174,7 +210,9 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             part, part_val = hold_out(X, y, weight, groups, stratify, seed)
             return part, X, y, part_val
         if groups is not None:
-            raise InputError("give groups or validation, not both: groups only split off validation")
+            raise InputError(
+                "give groups or validation, not both: groups only split off validation"
+            )
         if not isinstance(validation, tuple) or len(validation) != 2:
             raise InputError("validation must be a pair (X, y)")
         X_val = checks.check_inputs(self, validation[0], self.missing, reset=False)
@@ -232,7 +270,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
 
     # -- predicting ----------------------------------------------------------------------------
 
-    def predict_dist(self, X: Any, samples: int | None = None) -> Distribution:
+    def predict_dist(self, X: Any, samples: int | None = None) -> AnyDistribution:
         """The predictive distribution of each row.
 
         `samples=None` is the single deterministic pass (section 3.3). `samples=k` is
@@ -245,7 +283,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         dist = self._distribution(checks.check_inputs(self, X, self.missing, reset=False), samples)
         return dist if self.calibration_ is None else self.calibration_.apply(dist)
 
-    def _distribution(self, X: NDArray[Any], samples: int | None = None) -> Distribution:
+    def _distribution(self, X: NDArray[Any], samples: int | None = None) -> AnyDistribution:
         """The uncalibrated distribution in the target's own units."""
         device = torch.device(choose_device(self.device))
         # float64 on the CPU: a row's result must not depend on which rows share its batch.
@@ -253,7 +291,10 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         network = copy.deepcopy(self.network_).to(device, dtype).eval()
         chunk = max(1, PREDICTION_CHUNK // (samples or 1))
         parts = []
-        with torch.no_grad(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        with (
+            torch.no_grad(),
+            torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        ):
             torch.manual_seed(self.training_["seed"])
             for start in range(0, len(X), chunk):
                 x = self.input_scaler_.transform(X[start : start + chunk], dtype).to(device)
@@ -266,7 +307,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
                     parts.append(Mixture(one_each).moment_matched())
         return self._in_units(concatenate(parts))
 
-    def _in_units(self, dist: Distribution) -> Distribution:
+    def _in_units(self, dist: AnyDistribution) -> AnyDistribution:
         """From the network's scale to the target's."""
         return dist
 
@@ -285,10 +326,12 @@ def default_learning_rate(network: nn.Module) -> float:
 
 
 def choose_device(device: str) -> str:
-    """"auto" is a GPU where there is one."""
+    """ "auto" is a GPU where there is one."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         return str(torch.device(device))
     except (RuntimeError, TypeError) as error:
-        raise InputError(f"device = {device!r} is unknown; accepted: auto, cpu, cuda, cuda:N") from error
+        raise InputError(
+            f"device = {device!r} is unknown; accepted: auto, cpu, cuda, cuda:N"
+        ) from error

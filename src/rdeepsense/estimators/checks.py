@@ -41,7 +41,7 @@ def check_targets(y: Any, rows: int) -> NDArray[np.float64]:
             "requires y to be passed, but the target y is None: fit(X, y) needs the true values"
         )
     array: NDArray[np.float64] = check_array(
-        y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+        y, ensure_2d=False, allow_nd=True, dtype=np.float64, ensure_all_finite=False, input_name="y"
     )
     if array.ndim not in (1, 2):
         raise InputError(f"y has {array.ndim} axes; accepted: (rows,) or (rows, outputs)")
@@ -117,7 +117,9 @@ def _check_finite(array: NDArray[Any], name: str, missing: str, names: Any) -> N
     row, column, value = first
     where = f"column {names[column]!r}" if names is not None else f"column {column}"
     what = "NaN" if np.isnan(value) else "infinity"
-    hint = "; missing='mean' fills NaN with the column's mean" if name == "X" and what == "NaN" else ""
+    hint = (
+        "; missing='mean' fills NaN with the column's mean" if name == "X" and what == "NaN" else ""
+    )
     raise InputError(
         f"{name} contains NaN or infinity in {bad_rows} of {len(array)} rows, first {what} in row "
         f"{row}, {where}; finite numbers are accepted{hint}"

@@ -36,7 +36,8 @@ class Part:
         """The weights scaled to a mean of 1, or None where all rows weigh the same."""
         if np.all(self.weight == self.weight[0]):
             return None
-        return self.weight / self.weight.mean()
+        uneven: Floats = self.weight / self.weight.mean()
+        return uneven
 
 
 def evenly(index: Indices) -> Part:
@@ -108,7 +109,7 @@ def _draw(labels: Indices, fraction: float, rng: np.random.Generator) -> NDArray
 
 
 def _hash(values: NDArray[Any]) -> Hashes:
-    """A 64-bit number for the content of each row; two of 10 million rows meet once in 10^5 times."""
+    """64 bits for the content of each row; that two of 10 million rows meet has odds of 3e-6."""
     rows = values.reshape(len(values), -1)
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)

@@ -54,7 +54,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def restore(
-    estimator: Any, header: model_file.Header, tensors: model_file.Tensors, network: nn.Module | None
+    estimator: Any,
+    header: model_file.Header,
+    tensors: model_file.Tensors,
+    network: nn.Module | None,
 ) -> None:
     """Fill a new estimator with what its file holds."""
     estimator.set_params(**{k: _tupled(v) for k, v in header["params"].items()}, network=network)

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import nn
 
-from rdeepsense.distributions import Categorical, Distribution, Gaussian, StudentT
+from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian, StudentT
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import checks
 from rdeepsense.estimators.base import NetworkEstimator
@@ -23,7 +23,7 @@ from rdeepsense.estimators.scaling import Scaler
 LIKELIHOODS = ("gaussian", "student")
 
 
-class RDeepSenseRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):  # type: ignore[misc]
+class RDeepSenseRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
     """Regression with a predictive distribution for every row and output.
 
     Parameters
@@ -72,24 +72,26 @@ class RDeepSenseRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):  
         random_state: Any = None,
         verbose: bool = True,
     ) -> None:
-        self.hidden = hidden
-        self.network = network
-        self.drop_prob = drop_prob
-        self.input_drop_prob = input_drop_prob
-        self.alpha = alpha
+        super().__init__(
+            hidden=hidden,
+            network=network,
+            drop_prob=drop_prob,
+            input_drop_prob=input_drop_prob,
+            alpha=alpha,
+            calibrate=calibrate,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            missing=missing,
+            checkpoint=checkpoint,
+            keep_rows=keep_rows,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.beta = beta
         self.likelihood = likelihood
-        self.calibrate = calibrate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.missing = missing
-        self.checkpoint = checkpoint
-        self.keep_rows = keep_rows
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predictive mean; with `return_std`, also the standard deviation."""
@@ -111,18 +113,19 @@ class RDeepSenseRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):  
 
     def _encode(self, y: Any, rows: int, weight: NDArray[np.float64] | None) -> NDArray[Any]:
         checks.check_choice("likelihood", self.likelihood, LIKELIHOODS)
-        y = checks.check_targets(y, rows)
-        checks.check_not_constant(y)
-        self.output_shape_ = y.shape[1:]
-        return y
+        targets = checks.check_targets(y, rows)
+        checks.check_not_constant(targets)
+        self.output_shape_ = targets.shape[1:]
+        return targets
 
     def _encode_more(self, y: Any, rows: int) -> NDArray[Any]:
-        y = checks.check_targets(y, rows)
-        if y.shape[1:] != self.output_shape_:
+        targets = checks.check_targets(y, rows)
+        if targets.shape[1:] != self.output_shape_:
             raise InputError(
-                f"y has outputs of shape {y.shape[1:]}, the model was fitted on {self.output_shape_}"
+                f"y has outputs of shape {targets.shape[1:]}, "
+                f"the model was fitted on {self.output_shape_}"
             )
-        return y
+        return targets
 
     def _outputs(self) -> int:
         return int(np.prod(self.output_shape_))
@@ -140,13 +143,14 @@ class RDeepSenseRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):  
     def _restore_target(self, target: dict[str, Any]) -> None:
         self.output_shape_ = tuple(target["shape"])
 
-    def _in_units(self, dist: Distribution) -> Distribution:
+    def _in_units(self, dist: AnyDistribution) -> AnyDistribution:
         assert isinstance(dist, Gaussian | StudentT)
+        assert self.target_scaler_ is not None
         dist = dist.affine(self.target_scaler_.shift, self.target_scaler_.scale)
         return dist[:, 0] if self.output_shape_ == () else dist
 
 
-class RDeepSenseClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
+class RDeepSenseClassifier(ClassifierMixin, NetworkEstimator):
     """Classification with calibrated probabilities; parameters as for `RDeepSenseRegressor`.
 
     The error that alpha weighs is the Brier score, the head a softmax, and `calibrate` fits one
@@ -154,42 +158,6 @@ class RDeepSenseClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[m
     """
 
     _calibration = "temperature"
-
-    def __init__(
-        self,
-        hidden: Sequence[int] = (64, 64),
-        network: nn.Module | None = None,
-        drop_prob: float | Sequence[float] = 0.05,
-        input_drop_prob: float = 0.0,
-        alpha: float = 0.5,
-        calibrate: bool | str = True,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float = 1e-2,
-        missing: str = "refuse",
-        checkpoint: str | os.PathLike[str] | None = None,
-        keep_rows: int = 512,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: bool = True,
-    ) -> None:
-        self.hidden = hidden
-        self.network = network
-        self.drop_prob = drop_prob
-        self.input_drop_prob = input_drop_prob
-        self.alpha = alpha
-        self.calibrate = calibrate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.missing = missing
-        self.checkpoint = checkpoint
-        self.keep_rows = keep_rows
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
@@ -216,14 +184,17 @@ class RDeepSenseClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[m
                 f"y holds one class only ({classes[0]!r}); a classifier needs two classes or more"
             )
         self.classes_ = np.unique(y)
-        return np.searchsorted(self.classes_, y)
+        return self._numbers(y)
 
     def _encode_more(self, y: Any, rows: int) -> NDArray[Any]:
         y = self._labels(y, rows)
         unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()))
         if unknown:
             raise InputError(f"y holds the class {unknown[0]!r}, which the model was not fitted on")
-        return np.searchsorted(self.classes_, y)
+        return self._numbers(y)
+
+    def _numbers(self, y: NDArray[Any]) -> NDArray[np.int64]:
+        return np.searchsorted(self.classes_, y).astype(np.int64)
 
     def _labels(self, y: Any, rows: int) -> NDArray[Any]:
         if y is None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from rdeepsense.distributions import Distribution
+from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 
 
@@ -29,7 +29,7 @@ class Params(Protocol):
     def spread(self) -> Tensor:
         """The variance-like parameter that beta-NLL weighs by."""
 
-    def numpy(self) -> Distribution:
+    def numpy(self) -> AnyDistribution:
         """The distribution these parameters stand for."""
 
     def __iter__(self) -> Any: ...
@@ -59,7 +59,7 @@ class Head(nn.Module):
 def match(y: Tensor, like: Tensor) -> Tensor:
     """Give y the shape of `like`, or refuse: silent broadcasting would train on wrong pairs.
 
-    Accepted: the same shape; the shape without the leading member axis; one output without its axis.
+    Accepted: the same shape; that shape without the members' axis; one output without its axis.
     """
     if like.shape[-1] == 1 and y.shape == like.shape[:-1]:
         y = y.unsqueeze(-1)

@@ -24,7 +24,7 @@ class StudentTParams(NamedTuple):
     df: Tensor
 
     def nll(self, y: Tensor) -> Tensor:
-        """-log G((df+1)/2) + log G(df/2) + 1/2 log(df pi) + log scale + (df+1)/2 log(1 + z^2/df)."""
+        """log G(df/2) - log G((df+1)/2) + log(df pi)/2 + log scale + (df+1)/2 log(1 + z^2/df)."""
         z = (match(y, self.loc) - self.loc) / self.scale
         df = self.df
         return (

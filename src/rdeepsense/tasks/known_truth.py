@@ -1,9 +1,9 @@
 """A simulated sensor task whose conditional distribution is known, to judge uncertainty by.
 
-    x ~ U(-2, 2)^4
-    mu = sin(1.5 x0) + 0.5 x1 tanh(x2) + 0.25 x2
-    sd = 0.1 + 0.5 sigmoid(2 x0) (0.5 + 0.25 |x1|)
-    y  = 50 + 20 (mu + sd eps),  eps ~ N(0, 1)
+x ~ U(-2, 2)^4
+mu = sin(1.5 x0) + 0.5 x1 tanh(x2) + 0.25 x2
+sd = 0.1 + 0.5 sigmoid(2 x0) (0.5 + 0.25 |x1|)
+y  = 50 + 20 (mu + sd eps),  eps ~ N(0, 1)
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class DenseBank(Bank):
         self.steps: list[nn.Module | int] = []  # an activation, or the number of a layer
         self.drops: list[bool] = []  # whether any member drops before that layer
         pending = torch.zeros(self.size)
-        for modules in zip(*(n.body for n in networks), strict=True):  # type: ignore[arg-type]
+        for modules in zip(*(n.body for n in networks), strict=True):
             # The layer itself drops its input or a Dropout before it does, never both.
             pending = pending + torch.tensor([_drop_prob(module) for module in modules])
             if isinstance(modules[0], nn.Linear):
@@ -185,7 +185,7 @@ class ModuleBank(Bank):
 def _is_dense(network: StochasticNetwork) -> bool:
     """A flat Sequential of converted layers, dropouts and entrywise activations."""
     return isinstance(network.body, nn.Sequential) and all(
-        (isinstance(m, DropoutLinear)) or type(m) is nn.Dropout or type(m) in ELEMENTWISE
+        isinstance(m, DropoutLinear) or type(m) is nn.Dropout or type(m) in ELEMENTWISE
         for m in network.body
     )
 

@@ -1,4 +1,4 @@
-"""Checkpoints: the whole state of a run in one file, so that a killed run ends as if it had not been.
+"""Checkpoints: a run's whole state in one file, so that a killed run ends like any other.
 
 The file is a model file of kind "checkpoint". It carries a fingerprint of data, networks and
 settings; a run refuses the checkpoint of another.
@@ -65,5 +65,5 @@ def fingerprint(settings: str, tensors: Iterable[Tensor | None]) -> str:
             digest.update(b"none")
         else:
             digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(memoryview(tensor.detach().cpu().contiguous().numpy()).cast("B"))
+            digest.update(tensor.detach().cpu().contiguous().numpy().data)
     return digest.hexdigest()

@@ -162,7 +162,9 @@ class _Run:
         self.history.append(nll)
 
     def fingerprint(self) -> str:
-        settings = f"{self.schedule} {self.rule} {self.weight_decay.tolist()} {self.bank.describe()}"
+        settings = (
+            f"{self.schedule} {self.rule} {self.weight_decay.tolist()} {self.bank.describe()}"
+        )
         given = (self.rows, self.validation)
         data = [tensor for r in given for tensor in (r.x, r.y, r.weight)]
         return fingerprint(settings, [*self.bank.state_dict().values(), *data])

@@ -93,4 +93,3 @@ def progress_for(verbose: bool, stream: TextIO | None = None) -> Progress:
         return Bar(stream)
     except ImportError:
         return Lines(stream)
-

@@ -1,0 +1,60 @@
+"""The command line. `main` is the console entry; every error ends as one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from rdeepsense.errors import RDeepSenseError, require
+
+__all__ = ["main"]
+
+RED, YELLOW, PLAIN = "\033[31m", "\033[33m", "\033[0m"
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line on `args` (those of the process by default) and exit."""
+    options = {"debug": bool(os.environ.get("RDEEPSENSE_DEBUG"))}
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            _run(args, options)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    # ValueError as well: scikit-learn refuses bad input with it.
+    except (RDeepSenseError, ValueError, OSError) as error:
+        if options["debug"]:
+            raise
+        _tell("error", RED, _one_line(error))
+        sys.exit(1)
+    sys.exit(0)
+
+
+def _run(args: Sequence[str] | None, options: dict[str, bool]) -> None:
+    for library in ("typer", "rich"):
+        require(library, "cli")
+    from rdeepsense.cli.app import app
+
+    app(args=args, obj=options, prog_name="rdeepsense")
+
+
+def _one_line(error: Exception) -> str:
+    """What went wrong, without the line breaks some libraries put into their messages."""
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    _tell("warning", YELLOW, " ".join(str(message).split()))
+
+
+def _tell(word: str, colour: str, text: str) -> None:
+    """One line on stderr; by hand, because rich may be what is missing."""
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
+        word, text = f"{colour}{word}", f"{text}{PLAIN}"
+    print(f"{word}: {text}", file=sys.stderr)

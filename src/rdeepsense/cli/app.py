@@ -1,0 +1,42 @@
+"""The commands and the options they share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rdeepsense import __version__
+from rdeepsense.cli.demo import demo
+from rdeepsense.cli.evaluate import evaluate
+from rdeepsense.cli.fit import fit
+from rdeepsense.cli.predict import predict
+
+app = typer.Typer(
+    help="Networks for sensor data that say how sure they are, in one forward pass.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # with --debug, Python's own traceback
+)
+for command in (fit, predict, evaluate, demo):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rdeepsense {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (RDEEPSENSE_DEBUG=1).")
+    ] = False,
+) -> None:
+    if debug and context.obj is not None:
+        context.obj["debug"] = True

@@ -1,0 +1,171 @@
+"""Which columns of a table are inputs, which are targets, and what is wrong with their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rdeepsense.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from rdeepsense.cli.terminal import Terminal
+
+LISTED = 20  # columns named one by one before "and N more"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What `fit` found in a table."""
+
+    rows: int
+    inputs: list[str]
+    dropped: dict[str, str]  # not numeric, and why
+    constant: list[str]
+    missing: dict[str, int]  # inputs with missing values
+
+    def tell(self, terminal: Terminal, targets: Sequence[str], filled: bool) -> None:
+        """Print it."""
+        terminal.line(f"rows      {self.rows:,}")
+        terminal.line(f"inputs    {len(self.inputs)}: {some(self.inputs)}")
+        terminal.line(f"target    {some(targets)}")
+        if self.dropped:
+            why = some([f"{name} ({reason})" for name, reason in self.dropped.items()])
+            terminal.line(f"dropped   {len(self.dropped)} not numeric: {why}")
+        if self.constant:
+            terminal.line(
+                f"constant  {len(self.constant)}: {some(self.constant)} (kept; they change nothing)"
+            )
+        if self.missing:
+            counts = some([f"{name} {count:,}" for name, count in self.missing.items()])
+            how = ", filled with the column's mean" if filled else ""
+            terminal.line(f"missing   {counts}{how}")
+        else:
+            terminal.line("missing   none")
+
+
+def some(names: Sequence[str]) -> str:
+    """The names, or the first ones and how many more there are."""
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def check_known(frame: pl.DataFrame, names: Sequence[str], option: str) -> None:
+    """Refuse a column that the table does not have, or that is named twice."""
+    for number, name in enumerate(names):
+        if name not in frame.columns:
+            raise InputError(
+                f"{option} {name!r}: there is no such column; the table has {some(frame.columns)}"
+            )
+        if name in names[:number]:
+            raise InputError(f"{option} {name!r}: is named twice")
+
+
+def is_numeric(series: pl.Series) -> bool:
+    """Numbers, and yes/no as 1/0."""
+    import polars as pl
+
+    return series.dtype.is_numeric() or series.dtype == pl.Boolean
+
+
+def look(frame: pl.DataFrame, not_inputs: Sequence[str]) -> Found:
+    """Every other column is an input, if it is numeric."""
+    inputs, dropped, constant, missing = [], {}, [], {}
+    for name in frame.columns:
+        if name in not_inputs:
+            continue
+        series = frame[name]
+        if series.null_count() == len(series):
+            dropped[name] = "no values"
+        elif not is_numeric(series):
+            dropped[name] = _kind(series)
+        else:
+            inputs.append(name)
+            numbers = as_numbers(frame, [name]).to_series()
+            gaps = numbers.null_count()
+            if numbers.drop_nulls().n_unique() == 1:
+                constant.append(name)
+            if gaps:
+                missing[name] = gaps
+    if not inputs:
+        raise InputError(
+            "no numeric column is left as an input; "
+            f"not numeric: {some(list(dropped)) or 'none'}; set aside: {some(not_inputs) or 'none'}"
+        )
+    return Found(frame.height, inputs, dropped, constant, missing)
+
+
+def as_numbers(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """These columns as floats (float32 stays so), NaN as missing, refused where not numeric."""
+    import polars as pl
+
+    for name in names:
+        if frame[name].null_count() < frame.height and not is_numeric(frame[name]):
+            raise InputError(f"column {name!r} holds {_kind(frame[name])}; numbers are needed")
+    kinds = {frame[name].dtype for name in names}
+    kind = pl.Float32 if kinds == {pl.Float32()} else pl.Float64
+    return frame.select(pl.col(names).cast(kind).fill_nan(None))
+
+
+def inputs_of(frame: pl.DataFrame, names: Sequence[str], missing: str) -> pl.DataFrame:
+    """The inputs as floats, checked. Here rather than in the model: rows still have their place."""
+    import polars as pl
+
+    numbers = as_numbers(frame, names)
+    _refuse(numbers, pl.all().is_infinite().fill_null(False), "infinity", "")
+    if missing == "refuse":
+        hint = "; --missing mean, at fit, fills them with the column's mean"
+        _refuse(numbers, pl.all().is_null(), "missing values", hint)
+    return numbers
+
+
+def numeric_targets(frame: pl.DataFrame, names: Sequence[str]) -> Any:
+    """The targets of a regression as an array: (rows,) for one, (rows, targets) for several."""
+    import polars as pl
+
+    numbers = as_numbers(frame, names).select(pl.all().cast(pl.Float64))
+    _refuse(numbers, pl.all().is_infinite().fill_null(False), "infinity", "")
+    _refuse(numbers, pl.all().is_null(), "missing values", "; remove these rows")
+    return numbers[names[0]].to_numpy() if len(names) == 1 else numbers.to_numpy()
+
+
+def labels(frame: pl.DataFrame, name: str) -> Any:
+    """The classes of a column as an array of strings, yes/no or numbers."""
+    import polars as pl
+
+    series = frame[name]
+    if series.dtype.is_float():
+        series = series.fill_nan(None)
+    _refuse(series.to_frame(), pl.all().is_null(), "missing values", "; remove these rows")
+    if is_numeric(series):
+        return series.to_numpy()
+    return series.cast(pl.String).to_numpy().astype(str)
+
+
+def _refuse(frame: pl.DataFrame, bad: pl.Expr, what: str, hint: str) -> None:
+    """Say how many rows are bad, which columns they are bad in and which row is the first."""
+    import polars as pl
+
+    flags = frame.select(bad)
+    rows = flags.select(pl.any_horizontal(pl.all())).to_series()
+    if not rows.any():
+        return
+    counts = {name: int(flags[name].sum()) for name in flags.columns}
+    where = some([f"{name!r} ({count:,})" for name, count in counts.items() if count])
+    raise InputError(
+        f"{what} in {int(rows.sum()):,} of {frame.height:,} rows, first in row "
+        f"{rows.arg_max() or 0} (the first row is 0), in {where}{hint}"
+    )
+
+
+def _kind(series: pl.Series) -> str:
+    """ "text, such as 'north'": an example shows whether it was meant to be a number."""
+    import polars as pl
+
+    values = series.drop_nulls()
+    if series.dtype == pl.String:
+        stray = values.filter(values.cast(pl.Float64, strict=False).is_null())
+        return f"text, such as {stray[0] if len(stray) else values[0]!r}"
+    return str(series.dtype).lower()

@@ -1,0 +1,208 @@
+"""`rdeepsense demo`: a simulated sensor whose true uncertainty is known, so one can compare."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rdeepsense import __version__
+from rdeepsense.cli.scores import COVERAGES
+from rdeepsense.cli.terminal import Terminal, new_table, write_json
+from rdeepsense.errors import InputError, require
+
+if TYPE_CHECKING:
+    from rdeepsense.distributions import Gaussian
+    from rdeepsense.report.figures import Slice
+    from rdeepsense.tasks.known_truth import KnownTruth
+
+PASSES = 10
+LINES = {
+    "kl_from_truth": "KL from the truth (nats)",
+    "nll": "negative log-likelihood",
+    "deviation_area": "deviation area",
+    "deviation_area_signed": "signed (+ too wide)",
+    "rmse_log_std": "RMSE of log std",
+    "rmse_mean": "RMSE of the mean",
+    **{f"coverage_{c}": f"coverage at {c} %" for c in COVERAGES},
+    "passes": "forward passes per row",
+    "seconds": "seconds to predict",
+}
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the files; made if absent.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data and training.")] = 0,
+) -> None:
+    """Simulate a sensor, fit, and compare the predicted with the true uncertainty."""
+    run_demo(out, seed, Terminal())
+
+
+def run_demo(
+    out: Path,
+    seed: int,
+    terminal: Terminal,
+    rows: int = 4_000,
+    test_rows: int = 20_000,
+) -> dict[str, Any]:
+    """Everything `demo` does; returns what it wrote to results.json."""
+    require("matplotlib", "report")
+    _make_folder(out)
+    from rdeepsense.estimators import RDeepSenseRegressor
+    from rdeepsense.report.figures import known_truth
+    from rdeepsense.report.saving import save
+    from rdeepsense.tasks.known_truth import simulate
+
+    train, test = simulate(rows, 2 * seed), simulate(test_rows, 2 * seed + 1)
+    terminal.line(
+        f"Simulated sensor with known truth: {rows:,} rows to fit, {test_rows:,} rows to test"
+    )
+    with _one_thread():
+        begin = time.perf_counter()
+        model = RDeepSenseRegressor(random_state=seed).fit(train.X, train.y)
+        fit_seconds = time.perf_counter() - begin
+        once, once_seconds = _timed(model, test, None)
+        often, often_seconds = _timed(model, test, PASSES)
+    predictors = {
+        "truth": _compare(test.truth, test, passes=0, seconds=0.0),
+        "RDeepSense": _compare(once, test, passes=1, seconds=once_seconds),
+        f"RDeepSense-MC{PASSES}": _compare(often, test, passes=PASSES, seconds=often_seconds),
+    }
+    results = _results(seed, model, test, predictors, fit_seconds)
+    model.save(out / "model.safetensors")
+    figure = known_truth(_slice(model, seed), test.truth, once, test.y)
+    pictures = save(figure, out / "demo")
+    write_json(out / "results.json", results)
+
+    terminal.table(_table(results))
+    for path in (*pictures, out / "results.json", out / "model.safetensors"):
+        terminal.line(f"wrote {path}")
+    return results
+
+
+def _make_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file; give a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK):
+        raise InputError(f"--out {out}: the folder cannot be written to")
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """A network of this size gains nothing from a second thread, and loses much on busy cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _timed(model: Any, test: KnownTruth, samples: int | None) -> tuple[Gaussian, float]:
+    begin = time.perf_counter()
+    dist: Gaussian = model.predict_dist(test.X, samples)
+    return dist, time.perf_counter() - begin
+
+
+def _compare(dist: Gaussian, test: KnownTruth, passes: int, seconds: float) -> dict[str, float]:
+    """The figures of one predictor. Beside the truth, "mean" and "std" are those of y given x."""
+    import numpy as np
+
+    from rdeepsense import metrics
+    from rdeepsense.tasks.known_truth import kl_from_truth
+
+    figures = metrics.evaluate(dist, test.y) | {
+        "kl_from_truth": kl_from_truth(test.truth, dist),
+        "rmse_log_std": float(np.sqrt(np.mean(np.log(dist.std / test.truth.std) ** 2))),
+        "rmse_mean": float(np.sqrt(np.mean((dist.mean - test.truth.mean) ** 2))),
+        "passes": passes,
+        "seconds": seconds,
+    }
+    return {key: figures[key] for key in LINES}
+
+
+def _results(
+    seed: int,
+    model: Any,
+    test: KnownTruth,
+    predictors: dict[str, dict[str, float]],
+    fit_seconds: float,
+) -> dict[str, Any]:
+    import numpy as np
+    import torch
+
+    from rdeepsense import metrics
+
+    return {
+        "data": "simulated: the known-truth task",
+        "simulated": True,
+        "seed": seed,
+        "rows": {
+            "train": model.training_["rows"],
+            "validation": model.training_["validation_rows"],
+            "test": len(test.y),
+        },
+        "deviation_floor": metrics.deviation_floor(len(test.y)),
+        "predictors": predictors,
+        "fit_seconds": fit_seconds,
+        "machine": {
+            "processor": platform.machine(),
+            "system": platform.system(),
+            "cores": os.cpu_count(),
+            "threads_used": 1,
+        },
+        "versions": {
+            "rdeepsense": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+    }
+
+
+def _slice(model: Any, seed: int) -> Slice:
+    """Along x0 at x1 = x2 = 1, x3 = 0."""
+    import numpy as np
+
+    from rdeepsense.report.figures import Slice
+    from rdeepsense.tasks.known_truth import truth_at
+
+    x0 = np.linspace(-2, 2, 300)
+    X = np.column_stack([x0, np.ones_like(x0), np.ones_like(x0), np.zeros_like(x0)])
+    truth = truth_at(X)
+    return Slice(
+        x=x0,
+        truth=truth,
+        predicted=model.predict_dist(X),
+        drawn=truth.sample(1, np.random.default_rng(seed))[0],
+        label="input x0, at x1 = x2 = 1 and x3 = 0",
+    )
+
+
+def _table(results: dict[str, Any]) -> Any:
+    """A row for each figure, a column for each predictor, the truth's own figures first."""
+    floor = (
+        f"Deviation area of a perfect model with so many rows: {results['deviation_floor']:.4f}."
+    )
+    title = f"Simulated data, {results['rows']['test']:,} test rows"
+    predictors = results["predictors"]
+    table = new_table(title, ["", *predictors], floor)
+    for key, name in LINES.items():
+        values = [predictor[key] for predictor in predictors.values()]
+        if key in ("passes", "seconds"):
+            cells = [f"{value:.3g}" if value else "" for value in values]
+        else:
+            cells = [
+                f"{value:+.4f}" if key.endswith("signed") else f"{value:.4f}" for value in values
+            ]
+        table.add_row(name, *cells)
+    return table

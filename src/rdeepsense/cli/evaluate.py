@@ -1,0 +1,46 @@
+"""`rdeepsense evaluate`: the closing table of `fit`, on another labelled table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rdeepsense.cli.columns import check_known, labels, numeric_targets, some
+from rdeepsense.cli.inference import load_model, model_inputs
+from rdeepsense.cli.scores import caption, score_model, score_table
+from rdeepsense.cli.table import read_table
+from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet table with inputs and targets.")],
+    target: Annotated[
+        list[str], typer.Option(help="Column with the truth; several in the order given to fit.")
+    ],
+    groups: Annotated[
+        str | None, typer.Option(help="Column (user, record) that standard errors are between.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file too.")] = None,
+) -> None:
+    """Say how good a model's predictions and its uncertainty are on a labelled table."""
+    terminal = Terminal()
+    check_outputs({"--json": json}, inputs=(model, table))
+    estimator = load_model(model)
+    frame = read_table(table)
+    check_known(frame, target, "--target")
+    check_known(frame, [groups] if groups else [], "--groups")
+    classes = hasattr(estimator, "classes_")
+    inputs, extra = model_inputs(estimator, frame, [*target, *([groups] if groups else [])])
+    y = labels(frame, target[0]) if classes else numeric_targets(frame, target)
+    scores = score_model(estimator, inputs, y, target, labels(frame, groups) if groups else None)
+    if extra:
+        terminal.line(f"{len(extra)} columns not used: {some(extra)}")
+    title = f"Figures on {frame.height:,} rows of {table}"
+    terminal.table(score_table(title, scores, caption(classes, groups)))
+    if json is not None:
+        task = "classification" if classes else "regression"
+        write_json(json, {"task": task, "rows": frame.height, "figures": scores})
+        terminal.line(f"wrote {json}")

@@ -1,0 +1,191 @@
+"""`rdeepsense fit`: from a table to a model file, with honest figures at the end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rdeepsense.cli.columns import check_known, inputs_of, is_numeric, labels, look, numeric_targets
+from rdeepsense.cli.scores import Scores, caption, score_model, score_table
+from rdeepsense.cli.split import split_off
+from rdeepsense.cli.table import read_table
+from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
+from rdeepsense.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Task(StrEnum):
+    auto = "auto"
+    regression = "regression"
+    classification = "classification"
+
+
+class Likelihood(StrEnum):
+    gaussian = "gaussian"
+    student = "student"
+
+
+class Missing(StrEnum):
+    refuse = "refuse"
+    mean = "mean"
+
+
+def fit(
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet table, one row per example.")],
+    target: Annotated[list[str], typer.Option(help="Column to predict; repeat for several.")],
+    groups: Annotated[
+        str | None, typer.Option(help="Column (user, record) whose rows must stay together.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Model file; one that is there is replaced.")
+    ] = Path("model.safetensors"),
+    task: Annotated[
+        Task, typer.Option(help="auto: classes for text or yes/no targets.")
+    ] = Task.auto,
+    hidden: Annotated[str, typer.Option(help="Widths of the hidden layers.")] = "64,64",
+    drop_prob: Annotated[float, typer.Option(help="Probability to drop a hidden unit.")] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Weight of the error against the NLL.")] = 0.5,
+    likelihood: Annotated[
+        Likelihood | None,
+        typer.Option(help="Regression: gaussian (default), or student for heavy tails."),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
+    ] = None,
+    missing: Annotated[
+        Missing, typer.Option(help="What to do with missing inputs.")
+    ] = Missing.refuse,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
+    ] = None,
+    test_fraction: Annotated[
+        float, typer.Option(help="Share of rows (or groups) kept for the closing figures.")
+    ] = 0.2,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Save the state here and go on from it after a stop.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file too.")] = None,
+) -> None:
+    """Fit a network to a table and say how good its uncertainty is on rows it has not seen."""
+    terminal = Terminal(quiet)
+    widths = _widths(hidden)
+    frame = read_table(table)
+    outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint}
+    check_outputs(outputs, inputs=(table,))
+    check_known(frame, target, "--target")
+    check_known(frame, [groups] if groups else [], "--groups")
+    check_known(frame, ignore or [], "--ignore")
+    _check_roles(target, groups, ignore or [])
+
+    found = look(frame, [*target, *([groups] if groups else []), *(ignore or [])])
+    terminal.line(f"table     {table}")
+    found.tell(terminal, target, filled=missing is Missing.mean)
+    classes, why = _decide(task, frame, target)
+    terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
+    X = inputs_of(frame, found.inputs, missing.value)
+    y = labels(frame, target[0]) if classes else numeric_targets(frame, target)
+    group = labels(frame, groups) if groups else None
+    test = split_off(X, test_fraction, seed, group, y if classes else None)
+
+    settings = {
+        "hidden": widths,
+        "drop_prob": drop_prob,
+        "alpha": alpha,
+        "epochs": epochs,
+        "missing": missing.value,
+        "checkpoint": checkpoint,
+        "random_state": seed,
+        "verbose": not quiet,
+    }
+    model = _estimator(classes, likelihood, settings)
+    model.fit(X.filter(~test), y[~test], groups=None if group is None else group[~test])
+    replaced = output.exists()
+    model.save(output)
+
+    rows = {
+        "train": model.training_["rows"],
+        "validation": model.training_["validation_rows"],
+        "test": int(test.sum()),
+    }
+    _tell_rows(terminal, rows, found.rows, len(set(group[test])) if group is not None else None)
+    scores: dict[str, Scores] = {}
+    if test.any():
+        test_groups = None if group is None else group[test]
+        scores = score_model(model, X.filter(test), y[test], target, test_groups)
+        title = f"Held-out figures: {rows['test']:,} rows that no choice has seen"
+        terminal.table(score_table(title, scores, caption(classes, groups)))
+    terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
+    if json is not None:
+        task_name = "classification" if classes else "regression"
+        write_json(
+            json, {"task": task_name, "rows": rows, "inputs": found.inputs, "held_out": scores}
+        )
+        terminal.line(f"wrote {json}")
+
+
+def _widths(hidden: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(width) for width in hidden.split(","))
+    except ValueError:
+        raise InputError(
+            f"--hidden {hidden!r}: give whole numbers separated by commas, such as 64,64"
+        ) from None
+
+
+def _check_roles(targets: list[str], groups: str | None, ignore: list[str]) -> None:
+    for name in targets:
+        if name == groups:
+            raise InputError(f"column {name!r} cannot be both --target and --groups")
+        if name in ignore:
+            raise InputError(f"column {name!r} cannot be both --target and --ignore")
+
+
+def _decide(task: Task, frame: pl.DataFrame, targets: list[str]) -> tuple[bool, str]:
+    """Whether the targets are classes, and why."""
+    import polars as pl
+
+    if task is Task.classification and len(targets) > 1:
+        raise InputError(f"classification has one target; --target names {len(targets)}")
+    if task is not Task.auto:
+        return task is Task.classification, f"--task {task.value}"
+    for name in targets:
+        series = frame[name]
+        if is_numeric(series) and series.dtype != pl.Boolean:
+            continue
+        if len(targets) > 1:
+            raise InputError(f"with several targets all must be numbers; {name!r} is not")
+        what = "yes/no" if series.dtype == pl.Boolean else "not numeric"
+        return True, f"{name} is {what}, so its values are classes"
+    are = f"{targets[0]} is" if len(targets) == 1 else "the targets are"
+    hint = "; --task classification takes its values as classes" if len(targets) == 1 else ""
+    return False, f"{are} numeric{hint}"
+
+
+def _estimator(classes: bool, likelihood: Likelihood | None, settings: dict[str, Any]) -> Any:
+    from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
+
+    if not classes:
+        kind = likelihood or Likelihood.gaussian
+        return RDeepSenseRegressor(likelihood=kind.value, **settings)
+    if likelihood is not None:
+        raise InputError(
+            f"--likelihood {likelihood.value}: is for regression; this is classification"
+        )
+    return RDeepSenseClassifier(**settings)
+
+
+def _tell_rows(terminal: Terminal, rows: dict[str, int], total: int, groups: int | None) -> None:
+    of = f" of {groups} groups" if groups is not None else ""
+    repeated = total - sum(rows.values())
+    once = f"; {repeated:,} repeated rows counted as weight" if repeated else ""
+    terminal.line(
+        f"used      {rows['train']:,} rows to train, {rows['validation']:,} to validate, "
+        f"{rows['test']:,}{of} to test{once}"
+    )

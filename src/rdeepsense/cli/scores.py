@@ -1,0 +1,168 @@
+"""The closing table: figures on labelled rows, with what they should be and how sure they are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rdeepsense.cli.terminal import new_table
+from rdeepsense.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+COVERAGES = (50, 80, 90, 95)
+Scores = dict[str, dict[str, float | None]]
+"""{"mae": {"value": 1.2, "standard_error": 0.1, "reference": None}, ...}"""
+
+NAMES = {
+    "mae": "mean absolute error",
+    "rmse": "root mean squared error",
+    "nll": "negative log-likelihood",
+    "crps": "CRPS",
+    "deviation_area": "deviation area",
+    **{f"coverage_{c}": f"coverage at {c} %" for c in COVERAGES},
+    "width_90": "mean interval width at 90 %",
+    "accuracy": "accuracy",
+    "f1": "F1, mean over classes",
+    "brier": "Brier score (0 to 2)",
+    "ece": "expected calibration error",
+}
+
+
+def score_model(
+    model: Any, X: Any, y: NDArray[Any], targets: list[str], groups: NDArray[Any] | None = None
+) -> dict[str, Scores]:
+    """The figures of each target; `y` are values or labels, (rows,) or (rows, targets)."""
+    dist = model.predict_dist(X)
+    if hasattr(model, "classes_"):
+        if len(targets) > 1:
+            raise InputError(f"the model has one target; --target names {len(targets)}")
+        return {targets[0]: _classification(dist, class_numbers(model, y, targets[0]), groups)}
+    if dist.shape != y.shape:
+        outputs = dist.shape[1] if len(dist.shape) == 2 else 1
+        raise InputError(f"the model has {outputs} targets; --target names {len(targets)}")
+    if y.ndim == 1:
+        return {targets[0]: _regression(dist, y, groups)}
+    return {
+        name: _regression(dist[:, column], y[:, column], groups)
+        for column, name in enumerate(targets)
+    }
+
+
+def class_numbers(model: Any, labels: NDArray[Any], target: str) -> NDArray[np.int64]:
+    """The labels as positions in the model's classes."""
+    import numpy as np
+
+    known = model.classes_.tolist()
+    unknown = [label for label in np.unique(labels).tolist() if label not in known]
+    if unknown:
+        raise InputError(
+            f"--target {target!r} holds the class {unknown[0]!r}, "
+            f"which the model was not fitted on; it knows {', '.join(map(str, known))}"
+        )
+    return np.searchsorted(model.classes_, labels)
+
+
+def standard_error(values: NDArray[Any], groups: NDArray[Any] | None = None) -> float | None:
+    """Of the mean: std / sqrt(n) for independent rows, else between groups.
+
+    With groups: sqrt(G / (G - 1) sum_g (sum of deviations in g)^2) / n.
+    """
+    import numpy as np
+
+    deviation = values - values.mean()
+    if groups is not None:
+        deviation = np.bincount(np.unique(groups, return_inverse=True)[1], weights=deviation)
+    count = len(deviation)
+    if count < 2:
+        return None
+    return float(np.sqrt(count / (count - 1) * np.sum(deviation**2)) / len(values))
+
+
+def score_table(title: str, scores: dict[str, Scores], note: str | None = None) -> Any:
+    """A row for each figure, a column for each target, and what a good model would have."""
+    first = next(iter(scores.values()))
+    ideals = [_ideal(key, score["reference"]) for key, score in first.items()]
+    columns = ["figure", *(scores if len(scores) > 1 else ["value"])]
+    table = new_table(title, columns + ["ideal"] * any(ideals), note)
+    for key, ideal in zip(first, ideals, strict=True):
+        cells = [_cell(target[key]) for target in scores.values()]
+        table.add_row(NAMES[key], *cells, *([ideal] * any(ideals)))
+    return table
+
+
+def caption(classes: bool, groups: str | None) -> str:
+    """What the columns of the closing table mean."""
+    between = f", between the values of {groups}" if groups else ""
+    text = f"± one standard error{between}."
+    if not classes:
+        text += " floor: the deviation area that a perfect model has on average with so many rows."
+    return text
+
+
+def _regression(dist: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> Scores:
+    import numpy as np
+
+    from rdeepsense import metrics
+
+    figures = metrics.evaluate(dist, y)
+    rows = {"mae": abs(dist.mean - y), "nll": -dist.log_prob(y), "crps": dist.crps(y)}
+    reference = {"deviation_area": figures["deviation_floor"]}
+    for percent in COVERAGES:
+        low, high = dist.interval(percent / 100)
+        rows[f"coverage_{percent}"] = ((low <= y) & (y <= high)).astype(float)
+        reference[f"coverage_{percent}"] = percent / 100
+        if percent == 90:
+            figures["width_90"] = float(np.mean(high - low))
+    keys = ["mae", "rmse", "nll", "crps", "deviation_area"]
+    keys += [f"coverage_{percent}" for percent in COVERAGES] + ["width_90"]
+    return _scores(keys, figures, rows, reference, groups)
+
+
+def _classification(dist: Any, y: NDArray[np.int64], groups: NDArray[Any] | None) -> Scores:
+    from rdeepsense import metrics
+
+    rows = {"accuracy": (dist.mode == y).astype(float), "nll": -dist.log_prob(y)}
+    keys = ["accuracy", "f1", "nll", "brier", "ece"]
+    return _scores(keys, metrics.evaluate(dist, y), rows, {}, groups)
+
+
+def _scores(
+    keys: list[str],
+    figures: dict[str, float],
+    rows: dict[str, Any],
+    reference: dict[str, float],
+    groups: NDArray[Any] | None,
+) -> Scores:
+    return {
+        key: {
+            "value": _finite(figures[key]),
+            "standard_error": _finite(standard_error(rows[key], groups)) if key in rows else None,
+            "reference": reference.get(key),
+        }
+        for key in keys
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """None for what JSON cannot hold."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _cell(score: dict[str, float | None]) -> str:
+    """The value to as many decimals as its standard error has with two digits."""
+    value, error = score["value"], score["standard_error"]
+    if value is None:
+        return "not finite"
+    if not error:
+        return f"{value:.4g}"
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def _ideal(key: str, reference: float | None) -> str:
+    if reference is None:
+        return ""
+    return f"{reference:.4f} (floor)" if key == "deviation_area" else f"{reference:.2f}"

@@ -1,0 +1,72 @@
+"""What a command prints, and where it may write."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rdeepsense.errors import InputError
+from rdeepsense.files import write_whole
+
+
+class Terminal:
+    """Lines and tables on stdout; silent when asked."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        from rich.console import Console
+
+        # No markup: a column named "temp [C]" must come out as it is.
+        self._console = Console(markup=False, highlight=False, quiet=quiet)
+
+    def line(self, text: str = "") -> None:
+        """One line; never wrapped, so that a path can be copied from it."""
+        self._console.print(text, soft_wrap=True)
+
+    def table(self, table: Any) -> None:
+        """A rich table, no wider than the terminal."""
+        self._console.print(table)
+
+
+def new_table(title: str, columns: list[str], caption: str | None = None) -> Any:
+    """A rich table in the style of this command line: names left, numbers right."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title,
+        caption=caption,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+        title_style="bold",
+        caption_style="dim",
+    )
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    return table
+
+
+def check_outputs(outputs: dict[str, Path | None], inputs: tuple[Path, ...] = ()) -> None:
+    """Refuse, before any work is done, files that could not be written or would destroy input."""
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        folder = path.parent
+        if path.is_dir():
+            raise InputError(f"{option} {path}: is a folder; give the name of a file")
+        if not folder.is_dir():
+            raise InputError(f"{option} {path}: there is no folder {folder}; create it first")
+        if not os.access(folder, os.W_OK):
+            raise InputError(f"{option} {path}: the folder {folder} cannot be written to")
+        if any(path.resolve() == other.resolve() for other in inputs):
+            raise InputError(f"{option} {path}: would overwrite the input; give another name")
+    given = {option: path.resolve() for option, path in outputs.items() if path is not None}
+    if len(set(given.values())) < len(given):
+        raise InputError(f"{' and '.join(given)} must be different files")
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Readable JSON, whole or not at all."""
+    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

@@ -1,0 +1,52 @@
+"""The Gaussian, which the paper predicts."""
+
+from __future__ import annotations
+
+from typing import Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from rdeepsense.distributions import checks
+from rdeepsense.distributions.checks import Array
+from rdeepsense.distributions.location_scale import LocationScale
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+class Gaussian(LocationScale):
+    """Normal distributions with these means and standard deviations."""
+
+    def __init__(self, mean: npt.ArrayLike, std: npt.ArrayLike) -> None:
+        centre, width = checks.broadcast(
+            mean=checks.finite("mean", mean), std=checks.positive("std", std)
+        )
+        self._freeze(_centre=centre, _width=width)
+
+    def _with(self, centre: Array, width: Array) -> Self:
+        return type(self)(centre, width)
+
+    def _log_density(self, z: Array) -> Array:
+        return -0.5 * z * z - 0.5 * _LOG_2PI
+
+    def _cdf(self, z: Array) -> Array:
+        return cast(Array, special.ndtr(z))
+
+    def _quantile(self, q: Array) -> Array:
+        return cast(Array, special.ndtri(q))
+
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return rng.standard_normal(shape)
+
+    def _entropy(self) -> float:
+        """log(2 pi e) / 2."""
+        return 0.5 * (_LOG_2PI + 1)
+
+    def _distance(self, z: Array) -> Array:
+        """z (2 Phi(z) - 1) + 2 phi(z)."""
+        return cast(Array, z * special.erf(z / 2**0.5) + 2 * np.exp(self._log_density(z)))
+
+    def _self_distance(self) -> float:
+        """2 / sqrt(pi): Z - Z' is a Gaussian of variance 2."""
+        return 2 / float(np.sqrt(np.pi))

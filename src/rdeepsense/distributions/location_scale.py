@@ -1,0 +1,114 @@
+"""Continuous distributions that are a standard one, shifted and stretched."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rdeepsense.distributions import checks
+from rdeepsense.distributions.base import Distribution
+from rdeepsense.distributions.checks import Array, Seed
+
+
+class LocationScale(Distribution):
+    """Y = centre + width * Z, for a standard Z that is symmetric about 0 and has one mode."""
+
+    _centre: Array
+    _width: Array
+
+    def _with(self, centre: Array, width: Array) -> Self:
+        raise NotImplementedError
+
+    def _log_density(self, z: Array) -> Array:
+        raise NotImplementedError
+
+    def _cdf(self, z: Array) -> Array:
+        raise NotImplementedError
+
+    def _quantile(self, q: Array) -> Array:
+        raise NotImplementedError
+
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        raise NotImplementedError
+
+    def _entropy(self) -> Array | float:
+        raise NotImplementedError
+
+    def _distance(self, z: Array) -> Array:
+        """E|Z - z|."""
+        raise NotImplementedError
+
+    def _self_distance(self) -> Array | float:
+        """E|Z - Z'| of two independent draws."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._centre.shape
+
+    @property
+    def mean(self) -> Array:
+        return self._centre
+
+    @property
+    def std(self) -> Array:
+        return self._width
+
+    @property
+    def var(self) -> Array:
+        return self.std**2
+
+    @property
+    def mode(self) -> Array:
+        return self._centre
+
+    def _standardised(self, y: npt.ArrayLike) -> Array:
+        return (checks.numbers("y", y, self.shape) - self._centre) / self._width
+
+    def log_prob(self, y: npt.ArrayLike) -> Array:
+        """Logarithm of the density at y."""
+        return self._log_density(self._standardised(y)) - np.log(self._width)
+
+    def cdf(self, y: npt.ArrayLike) -> Array:
+        """P(Y <= y)."""
+        return self._cdf(self._standardised(y))
+
+    def quantile(self, q: npt.ArrayLike) -> Array:
+        """The y with P(Y <= y) = q; -inf and inf for q = 0 and 1."""
+        return self._centre + self._width * self._quantile(checks.fractions("q", q, self.shape))
+
+    def interval(self, coverage: npt.ArrayLike) -> tuple[Array, Array]:
+        """The central interval (low, high) that holds Y with probability `coverage`."""
+        low = self.quantile((1 - checks.fractions("coverage", coverage, self.shape)) / 2)
+        return low, 2 * self._centre - low
+
+    def entropy(self) -> Array:
+        """E[-log p(Y)] in nats: that of Z plus log width."""
+        return self._entropy() + np.log(self._width)
+
+    def crps(self, y: npt.ArrayLike) -> Array:
+        """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, in the unit of y."""
+        return self._width * (self._distance(self._standardised(y)) - self._self_distance() / 2)
+
+    def _mean_distance(self, y: Array) -> Array:
+        """E|Y - y|."""
+        return self._width * self._distance((y - self._centre) / self._width)
+
+    def sample(self, n: int, rng: Seed) -> Array:
+        """n independent draws of every entry, of shape (n, *shape)."""
+        shape = (checks.count(n), *self.shape)
+        return self._centre + self._width * self._draw(shape, checks.generator(rng))
+
+    def affine(self, shift: npt.ArrayLike, scale: npt.ArrayLike) -> Self:
+        """The distribution of shift + scale * Y, for a scale that is not 0."""
+        factor = checks.finite("scale", scale)
+        checks.refuse("scale", factor, factor == 0, "different from 0")
+        return self._with(
+            checks.finite("shift", shift) + factor * self._centre, abs(factor) * self._width
+        )
+
+    def widened(self, factor: npt.ArrayLike) -> Self:
+        """The same centre, the standard deviation times `factor`."""
+        return self._with(self._centre, checks.positive("factor", factor) * self._width)

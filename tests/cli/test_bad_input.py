@@ -1,0 +1,155 @@
+"""Bad tables, columns, options and files: one line that names them, and exit code 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import rdeepsense as rds
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("empty.csv", b"", "is empty"),
+        ("blank.csv", b"\n\n", "is empty"),
+        ("header.csv", b"a,b,y\n", "has a header but no rows"),
+        ("junk.csv", bytes(range(256)) * 20, "neither Parquet nor CSV in UTF-8 text"),
+        ("latin.csv", "a,y\ncafé,1\n".encode("latin-1") * 3, "neither Parquet nor CSV in UTF-8"),
+        ("short.csv", b"a,b,y\n1,2,3\n4,5\n", "line 3 has 2 fields, the header has 3"),
+        ("long.csv", b"a,b,y\n1,2,3\n4,5,6,7\n", "line 3 has 4 fields, the header has 3"),
+        ("twice.csv", b"a,a,y\n1,2,3\n", "has two columns named 'a'"),
+        ("bare.csv", b"1,2\n3,4\n", "the first row holds numbers"),
+        ("cut.parquet", b"PAR1 and then nothing", "cannot be read as parquet"),
+    ],
+)
+def test_files_that_are_no_tables(run, name: str, content: bytes, problem: str) -> None:
+    Path(name).write_bytes(content)
+    result = run("fit", name, "--target", "y")
+    assert result.code == 1
+    assert result.err.startswith(f"error: {name}: ")
+    assert problem in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_a_model_a_folder_and_nothing_as_a_table(run, csv: Path, tmp_path: Path) -> None:
+    run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    for table, problem in (
+        ("model.safetensors", "is a safetensors file (a model?), not a table"),
+        (".", "is a folder, not a table"),
+        ("nowhere.csv", "there is no such file"),
+    ):
+        for command in (("fit",), ("predict", "model.safetensors")):
+            target = ("--target", "y") if command[0] == "fit" else ()
+            result = run(*command, table, *target)
+            assert (result.code, result.err) == (1, f"error: {table}: {problem}\n")
+
+
+def test_semicolons_a_byte_order_mark_and_blank_lines_at_the_end(run, tmp_path: Path) -> None:
+    rows = "".join(f"{i};{i % 7}\n" for i in range(40))
+    Path("data.csv").write_text("\ufeffa;y\n" + rows + "\n\n", encoding="utf-8")
+    result = run("fit", "data.csv", "--target", "y", "--epochs", 1)
+    assert result.code == 0, result.err
+    assert "rows      40" in result.out
+    assert "inputs    1: a" in result.out
+
+
+@pytest.mark.parametrize("option", ["--target", "--groups", "--ignore"])
+def test_unknown_columns(run, csv: Path, option: str) -> None:
+    target = () if option == "--target" else ("--target", "y")
+    result = run("fit", csv, *target, option, "speed")
+    columns = "a, b [V], y, z, label, user, site, same"
+    assert result.err == (
+        f"error: {option} 'speed': there is no such column; the table has {columns}\n"
+    )
+    assert result.code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--target", "y", "--alpha", "1"], "alpha"),
+        (["--target", "y", "--drop-prob", "1"], "drop_prob"),
+        (["--target", "y", "--hidden", "64,x"], "--hidden '64,x': give whole numbers"),
+        (["--target", "y", "--test-fraction", "1"], "--test-fraction 1.0: must be at least 0"),
+        (["--target", "y", "--groups", "y"], "cannot be both --target and --groups"),
+        (["--target", "y", "--ignore", "y"], "cannot be both --target and --ignore"),
+        (["--target", "y", "--target", "y"], "--target 'y': is named twice"),
+        (["--target", "y", "--target", "label"], "all must be numbers; 'label' is not"),
+        (["--target", "same"], "constant"),
+        (["--target", "label", "--likelihood", "student"], "is for regression"),
+        (["--target", "site", "--task", "regression"], "'site' holds text, such as"),
+        (["--target", "y", "--task", "classification"], "Unknown label type: continuous"),
+        (["--target", "y", "--groups", "same"], "--groups has only one value"),
+        (["--target", "y", "-o", "no/model"], "there is no folder no; create it first"),
+        (["--target", "y", "-o", "."], "is a folder; give the name of a file"),
+        (["--target", "y", "-o", "data.csv"], "would overwrite the input"),
+        (["--target", "y", "--json", "model.safetensors"], "must be different files"),
+    ],
+)
+def test_options(run, csv: Path, tmp_path: Path, options: list[str], problem: str) -> None:
+    result = run("fit", csv, *options)
+    assert result.code == 1
+    assert result.err.startswith("error: ")
+    assert problem in result.err
+    assert "Traceback" not in result.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (pl.lit(None).cast(pl.Float64).alias("y"), "'y' (400)"),
+        (
+            pl.when(pl.col("y") > 12).then(None).otherwise(pl.col("y")).alias("y"),
+            "remove these rows",
+        ),
+        (
+            pl.when(pl.col("a") > 2).then(float("inf")).otherwise(pl.col("a")).alias("a"),
+            "infinity in",
+        ),
+    ],
+)
+def test_values(run, parquet: Path, change: pl.Expr, problem: str) -> None:
+    pl.read_parquet(parquet).with_columns(change).write_parquet("changed.parquet")
+    result = run("fit", "changed.parquet", "--target", "y")
+    assert result.code == 1
+    assert problem in result.err
+
+
+def test_too_few_rows_and_no_inputs(run, csv: Path) -> None:
+    pl.read_csv(csv).head(11).write_csv("few.csv")
+    assert (
+        "9 are left, and at least 10 are needed to fit"
+        in run("fit", "few.csv", "--target", "y").err
+    )
+    pl.read_csv(csv).select("site", "y").write_csv("text.csv")
+    assert "no numeric column is left" in run("fit", "text.csv", "--target", "y").err
+
+
+def test_predict(run, csv: Path) -> None:
+    run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    pl.read_csv(csv).drop("a").write_csv("less.csv")
+    assert run("predict", "model.safetensors", "less.csv").err == (
+        "error: the model needs the column 'a'; the table has b [V], y, z, label, user, site, same\n"
+    )
+    pl.read_csv(csv).with_columns(a=pl.lit("x")).write_csv("text.csv")
+    assert (
+        "column 'a' holds text, such as 'x'" in run("predict", "model.safetensors", "text.csv").err
+    )
+    for options, problem in (
+        (["-o", "p.xlsx"], "must end in one of .csv, .tsv, .parquet"),
+        (["-o", "data.csv"], "would overwrite the input"),
+        (["-o", "no/p.csv"], "there is no folder no"),
+        (["--coverage", "1"], "--coverage 1.0: must lie between 0 and 1"),
+    ):
+        assert problem in run("predict", "model.safetensors", csv, *options).err
+
+
+def test_model_files(run, csv: Path) -> None:
+    assert "nothing: there is no such file" in run("predict", "nothing", csv).err
+    assert "data.csv: is not a safetensors file" in run("predict", csv, csv).err
+    with pytest.raises(rds.ModelFileError):
+        rds.load(csv)

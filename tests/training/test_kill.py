@@ -1,0 +1,78 @@
+"""kill -9 at random moments: the resumed run ends with the very weights of an undisturbed one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import rdeepsense as rds
+from rdeepsense import model_file
+
+# A process that imports once and forks the runs it kills, because importing takes longer than
+# fitting. SIGCHLD with a time limit waits for whichever comes first, the child's end or the moment
+# to kill it.
+PROGRAM = """
+import json, os, random, signal, sys
+from pathlib import Path
+from rdeepsense import RDeepSenseRegressor, model_file
+from rdeepsense.tasks.known_truth import simulate
+
+whole, checkpoint, resumed = map(Path, sys.argv[1:])
+task = simulate(600, seed=0)
+RDeepSenseRegressor(epochs=1).fit(task.X, task.y)  # torch imports much at the first step
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+
+def start(checkpoint, target):
+    child = os.fork()
+    if child == 0:
+        model = RDeepSenseRegressor(
+            epochs=300, random_state=0, device="cpu", checkpoint=checkpoint
+        )
+        model.fit(task.X, task.y).save(target)
+        os._exit(0)
+    return child
+
+assert os.waitpid(start(None, whole), 0)[1] == 0
+chance, steps, kills = random.Random(7), [], 0
+while kills < 10:
+    signal.sigtimedwait({signal.SIGCHLD}, 0)  # forget the end of the child before
+    child = start(checkpoint, resumed)
+    signal.sigtimedwait({signal.SIGCHLD}, chance.uniform(0.02, 0.25))
+    os.kill(child, signal.SIGKILL)
+    kills += os.waitpid(child, 0)[1] == signal.SIGKILL
+    if checkpoint.exists():  # then it is whole, or reading it raises
+        steps.append(model_file.read(checkpoint)[0]["steps"])
+    if resumed.exists():
+        break
+assert os.waitpid(start(checkpoint, resumed), 0)[1] == 0
+print(json.dumps({"kills": kills, "steps": steps}))
+"""
+
+
+def test_a_killed_run_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    whole, checkpoint, resumed = (tmp_path / n for n in ("whole", "run.ckpt", "resumed"))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, whole, checkpoint, resumed],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["kills"] == 10
+    assert report["steps"] == sorted(report["steps"])
+    assert report["steps"][-1] > 0, "no run lived to its first checkpoint"
+    a, b = model_file.read(whole), model_file.read(resumed)
+    for name in a[1]:
+        assert a[1][name].tobytes() == b[1][name].tobytes(), name
+    assert a[0]["training"]["history"] == b[0]["training"]["history"]
+    assert b[0]["training"]["resumed_at"] is not None
+    rds.load(resumed)
+    # A run killed while it writes leaves its hidden file beside, never one under the final name.
+    assert {p.name for p in tmp_path.iterdir() if not p.name.startswith(".")} == {
+        "whole",
+        "run.ckpt",
+        "resumed",
+    }

@@ -1,0 +1,225 @@
+"""The loop: reproducible to the bit, best step kept, stops when told, says how far it is."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from rdeepsense.errors import CheckpointError, TrainingError
+from rdeepsense.networks import dense
+from rdeepsense.recipe import convert
+from rdeepsense.scoring import ScoringRule
+from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train, validation_nll
+from rdeepsense.training.progress import Bar, Lines, Silent, progress_for
+
+GENERATOR = torch.Generator().manual_seed(0)
+X = torch.randn(300, 3, generator=GENERATOR)
+Y = X[:, :1].sin() + 0.1 * torch.randn(300, 1, generator=GENERATOR)
+ROWS, HELD = Rows(X[:240], Y[:240]), Rows(X[240:], Y[240:])
+SCHEDULE = Schedule(
+    steps=60, batch_size=32, learning_rate=5e-3, evaluate_every=10, patience=9, seed=3
+)
+
+
+def bank(members: int = 2, drop_prob: float = 0.1) -> Bank:
+    made = []
+    for member in range(members):
+        torch.manual_seed(member)
+        made.append(convert(dense(3, (16,), 1), drop_prob=drop_prob))
+    return stack(made)
+
+
+def run(
+    schedule: Schedule = SCHEDULE, rows: Rows = ROWS, **options: object
+) -> tuple[Bank, TrainingRecord]:
+    trained = bank()
+    rule = ScoringRule([0.5] * trained.size)
+    return trained, train(trained, rule, [1e-2, 0.0], rows, HELD, schedule, **options)  # type: ignore[arg-type]
+
+
+def assert_same(a: Bank, b: Bank) -> None:
+    assert a.kept.keys() == b.kept.keys()
+    assert all(torch.equal(a.kept[name], b.kept[name]) for name in a.kept)
+    assert all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+
+
+def test_same_seed_same_bits_and_the_callers_random_numbers_are_left_alone() -> None:
+    torch.manual_seed(99)
+    expected = torch.rand(3)
+    first = run()[0]
+    torch.manual_seed(99)
+    second = bank()
+    torch.manual_seed(99)
+    train(second, ScoringRule([0.5, 0.5]), [1e-2, 0.0], ROWS, HELD, SCHEDULE)
+    assert torch.equal(torch.rand(3), expected)
+    assert_same(first, second)
+    other = run(replace(SCHEDULE, seed=4))[0]
+    assert not torch.equal(first.kept["weights.0"], other.kept["weights.0"])
+
+
+def test_the_best_step_is_kept_not_the_last() -> None:
+    trained, record = run(replace(SCHEDULE, steps=400, learning_rate=0.1))
+    history = torch.tensor(record.history)
+    assert record.best_nll == pytest.approx(history.min(0).values.tolist())
+    best = [record.evaluated_at[i] for i in history.argmin(0).tolist()]
+    assert record.best_step == best
+    kept = stack(trained.networks())
+    assert validation_nll(kept, HELD).tolist() == pytest.approx(record.best_nll, rel=1e-5)
+
+
+def test_a_member_that_does_not_improve_stops_early() -> None:
+    trained = bank()
+    schedule = replace(SCHEDULE, steps=2_000, evaluate_every=5, patience=3, learning_rate=1e-6)
+    flipped = Rows(HELD.x, -50 * HELD.y)  # training makes these worse
+    record = train(trained, ScoringRule([0.5, 0.5]), [0.0, 0.0], ROWS, flipped, schedule)
+    assert record.steps < 2_000
+    assert max(record.best_step) + 3 * 5 <= record.steps
+
+
+def test_members_are_trained_with_their_own_alpha() -> None:
+    """Members that differ in alpha alone end apart; with equal alphas they end alike."""
+    torch.manual_seed(0)
+    twin = convert(dense(3, (16,), 1), drop_prob=0.0)
+    for alphas, alike in (([0.2, 0.2], True), ([0.0, 0.8], False)):
+        twins = stack([twin, twin])
+        train(twins, ScoringRule(alphas), [0.0, 0.0], ROWS, HELD, SCHEDULE)
+        weights = twins.kept["weights.0"]
+        assert torch.allclose(weights[0], weights[1]) == alike
+
+
+def test_weights_per_row_and_rows_of_weight_zero() -> None:
+    wrong = Rows(
+        torch.cat([ROWS.x, ROWS.x]),
+        torch.cat([ROWS.y, ROWS.y + 100]),
+        torch.cat([torch.full((240,), 2.0), torch.zeros(240)]),
+    )
+    _, record = run(replace(SCHEDULE, steps=300), rows=wrong)
+    _, spoilt = run(replace(SCHEDULE, steps=300), rows=replace(wrong, weight=None))
+    assert record.best_nll[0] < 0.5 < 1.0 < spoilt.best_nll[0]
+
+
+def test_validation_nll_by_hand_with_weights() -> None:
+    trained = bank(1).eval()
+    weight = torch.arange(60.0)
+    nll = trained(HELD.x).nll(HELD.y).detach()[0, :, 0].double()
+    expected = (nll * weight).sum() / weight.sum()
+    got = validation_nll(trained, Rows(HELD.x, HELD.y, weight))
+    assert got.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_every_row_is_seen_once_an_epoch() -> None:
+    from rdeepsense.training.loop import _Run
+
+    state = _Run(bank(), ScoringRule([0.5, 0.5]), [0.0, 0.0], ROWS, HELD, SCHEDULE)
+    seen = []
+    for state.steps in range(7):  # 240 // 32 batches
+        seen += state._batch().tolist()
+    assert len(seen) == len(set(seen)) == 7 * 32
+    state.steps = 7
+    assert state._batch().tolist() != seen[:32]
+
+
+def test_divergence_is_an_error_that_says_so() -> None:
+    bad = Rows(ROWS.x, torch.full_like(ROWS.y, math.nan))
+    with pytest.raises(TrainingError, match="never finite; lower learning_rate"):
+        train(bank(), ScoringRule([0.5, 0.5]), [0.0, 0.0], bad, Rows(HELD.x, bad.y[:60]), SCHEDULE)
+
+
+class InterruptAt(Silent):
+    """Presses Ctrl-C after some evaluations."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def update(self, done: int, note: str) -> None:
+        if done == self.step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_stops_cleanly_and_a_checkpoint_takes_up_from_there(tmp_path: Path) -> None:
+    whole, _ = run()
+    path = tmp_path / "run.ckpt"
+    stopped, record = run(checkpoint=path, progress=InterruptAt(20))
+    assert record.interrupted
+    assert record.steps < SCHEDULE.steps
+    assert stopped.kept
+    resumed, record = run(checkpoint=path)
+    assert record.resumed_at == 20
+    assert not record.interrupted
+    assert torch.equal(whole.kept["weights.1"], resumed.kept["weights.1"])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_training_in_a_thread_does_not_touch_signals() -> None:
+    results: list[TrainingRecord] = []
+    thread = threading.Thread(target=lambda: results.append(run()[1]))
+    thread.start()
+    thread.join()
+    assert results[0].steps == SCHEDULE.steps
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    run(checkpoint=path)
+    content = path.read_bytes()
+    for schedule, rows in (
+        (replace(SCHEDULE, learning_rate=1e-3), ROWS),
+        (SCHEDULE, Rows(ROWS.x + 1, ROWS.y)),
+    ):
+        with pytest.raises(CheckpointError, match="other data, settings or networks"):
+            run(schedule, rows, checkpoint=path)
+    assert path.read_bytes() == content
+
+
+def test_a_finished_checkpoint_is_the_finished_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    first, _ = run(checkpoint=path)
+    again, record = run(checkpoint=path)
+    assert record.resumed_at == SCHEDULE.steps
+    assert_same(first, again)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_says_how_much_is_left_and_only_at_a_terminal() -> None:
+    assert isinstance(progress_for(True, io.StringIO()), Silent)
+    assert isinstance(progress_for(False, Terminal()), Silent)
+    assert isinstance(progress_for(True, Terminal()), Bar)
+    stream = Terminal()
+    lines = Lines(stream)
+    lines.interval = 0.0
+    run(progress=lines)
+    shown = stream.getvalue().splitlines()
+    assert len(shown) == 6
+    assert shown[0].startswith("training:  17 %, ")
+    assert "s left, validation NLL" in shown[0]
+
+
+def test_a_bar_shows_time_left() -> None:
+    stream = Terminal()
+    run(progress=Bar(stream))
+    assert "left" in stream.getvalue()
+
+
+def test_default_schedule_follows_the_recipe() -> None:
+    small = Schedule.of(rows=400, validation_rows=100, learning_rate=5e-3, seed=0)
+    assert small.batch_size == 32
+    assert 2_500 <= small.steps <= 4_000
+    large = Schedule.of(rows=2_000_000, validation_rows=200_000, learning_rate=5e-3, seed=0)
+    assert large.batch_size == 1_024
+    assert 3_900 <= large.steps <= 2 * 4_000
+    # validation costs at most a sixth: rows * a third of the work of a training row
+    assert 200_000 / 3 <= large.evaluate_every * 1_024 / 6 * 1.01
+    one = Schedule.of(100, 20, 5e-3, 0, epochs=1, batch_size=500)
+    assert (one.steps, one.evaluate_every) == (1, 1)
