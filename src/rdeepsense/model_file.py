@@ -33,9 +33,8 @@ Tensors = dict[str, NDArray[Any]]
 def write(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> None:
     """Write a model file, whole or not at all."""
     # One metadata entry, because safetensors keeps several in no fixed order.
-    text = json.dumps(
-        {"format": FORMAT, "sha256": _BLANK, **header}, allow_nan=False, separators=(",", ":")
-    )
+    own = {"format": FORMAT, "sha256": _BLANK}
+    text = json.dumps({**own, **header, **own}, allow_nan=False, separators=(",", ":"))
     arrays = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
     packed = pack_tensors(arrays, {"rdeepsense": text})
     start = packed.index(_KEY) + len(_KEY)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 import rdeepsense
-import rdeepsense.cli.app
+from rdeepsense.cli import main
 
 HEAVY = "[m for m in ('torch', 'numpy', 'polars', 'matplotlib', 'sklearn') if m in sys.modules]"
 
 
-def python(code: str, **options: object) -> subprocess.CompletedProcess[str]:
+def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
@@ -71,8 +72,6 @@ def test_demo_without_matplotlib_names_the_extra_and_writes_nothing(
 
 
 def test_debug_shows_the_traceback(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rdeepsense.cli import main
-
     with pytest.raises(rdeepsense.InputError):
         main(["--debug", "fit", "nowhere.csv", "--target", "y"])
     monkeypatch.setenv("RDEEPSENSE_DEBUG", "1")
@@ -107,8 +106,6 @@ def test_other_errors_are_one_line_without_traceback(
 
 
 def test_warnings_are_one_line(run, csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import warnings
-
     def warns(path: Path) -> None:
         warnings.warn("careful", stacklevel=1)
         raise rdeepsense.InputError("stop here")

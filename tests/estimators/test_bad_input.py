@@ -13,7 +13,7 @@ from rdeepsense.tasks.known_truth import simulate
 
 TASK = simulate(50, seed=0)
 X, Y = TASK.X, TASK.y
-LABELS = np.where(Y > np.median(Y), "up", "down")
+LABELS = np.where(np.median(Y) < Y, "up", "down")
 
 
 def regressor(**options: Any) -> RDeepSenseRegressor:

@@ -23,7 +23,4 @@ CHECKS = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("estimator", "check"), CHECKS)
 def test_check_estimator(estimator: Any, check: Any) -> None:
-    name = getattr(check, "func", check).__name__
-    if name == "check_array_api_input":
-        pytest.skip("an array API is an opt-in of scikit-learn, switched on by SCIPY_ARRAY_API")
     check(estimator)

@@ -132,16 +132,23 @@ def numeric_targets(frame: pl.DataFrame, names: Sequence[str]) -> Any:
 
 
 def labels(frame: pl.DataFrame, name: str) -> Any:
-    """The classes of a column as an array of strings, yes/no or numbers."""
+    """The classes (or groups) of a column as an array of strings, yes/no or whole numbers."""
     import polars as pl
 
     series = frame[name]
     if series.dtype.is_float():
         series = series.fill_nan(None)
     _refuse(series.to_frame(), pl.all().is_null(), "missing values", "; remove these rows")
-    if is_numeric(series):
-        return series.to_numpy()
-    return series.cast(pl.String).to_numpy().astype(str)
+    if series.dtype.is_float():
+        broken = series.filter(series != series.round())
+        if len(broken):
+            raise InputError(
+                f"column {name!r} holds {broken[0]:g}; whole numbers, yes/no or text are needed"
+            )
+        series = series.cast(pl.Int64)
+    return (
+        series.to_numpy() if is_numeric(series) else series.cast(pl.String).to_numpy().astype(str)
+    )
 
 
 def _refuse(frame: pl.DataFrame, bad: pl.Expr, what: str, hint: str) -> None:

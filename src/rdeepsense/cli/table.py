@@ -30,8 +30,8 @@ def read_table(path: Path) -> pl.DataFrame:
                 frame = polars.read_parquet(file)
         else:
             frame = _read_csv(path, polars)
-    except polars.exceptions.PolarsError as error:
-        if kind == "csv":
+    except (polars.exceptions.PolarsError, csv.Error) as error:
+        if "fields" in str(error):
             _check_widths(path)  # names the line, which polars does not
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{path}: cannot be read as {kind}: {reason}") from error

@@ -1,0 +1,77 @@
+"""Calibration: the factor that is known, shrinkage, heavy tails, temperature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from rdeepsense import Categorical, Gaussian, InputError, StudentT
+from rdeepsense.calibration import Scale, Temperature, kind_of
+
+RNG = np.random.default_rng(0)
+
+
+def test_a_known_factor_is_found_and_shrunk() -> None:
+    n = 5_000
+    truth = Gaussian(np.zeros(n), np.full(n, 2.0))
+    y = truth.sample(1, RNG)[0]
+    scale = Scale.fit(Gaussian(np.zeros(n), np.ones(n)), y)
+    exact = np.sqrt(np.mean(y**2))
+    assert scale.factor == pytest.approx(exact ** (n / (n + 50)), rel=1e-12)
+    assert scale.apply(Gaussian([0.0], [3.0])) == Gaussian([0.0], [3.0 * scale.factor])
+
+
+def test_few_rows_hardly_move_it() -> None:
+    y = np.array([10.0, -10.0])
+    assert Scale.fit(Gaussian(np.zeros(2), np.ones(2)), y).factor == pytest.approx(10 ** (2 / 52))
+
+
+def test_the_closed_form_is_the_least_nll() -> None:
+    y = RNG.standard_t(4, 300)
+    dist = Gaussian(np.zeros(300), np.linspace(0.5, 2, 300))
+    best = minimize_scalar(lambda s: -dist.widened(np.exp(s)).log_prob(y).mean()).x
+    assert Scale.fit(dist, y).factor == pytest.approx(np.exp(best * 300 / 350), rel=1e-5)
+
+
+def test_a_student_is_not_scaled_by_its_squares() -> None:
+    """On heavy tails mean(z^2) is huge while the fit is fine."""
+    n = 4_000
+    truth = StudentT(np.zeros(n), np.ones(n), np.full(n, 2.1))
+    y = truth.sample(1, RNG)[0]
+    y[0] = 1e4
+    assert np.sqrt(np.mean((y / truth.std) ** 2)) > 10
+    assert Scale.fit(truth, y).factor == pytest.approx(1.0, abs=0.05)
+
+
+def test_weights_are_repetitions() -> None:
+    y, weight = RNG.standard_normal(40), RNG.integers(1, 4, 40)
+    rows = np.repeat(np.arange(40), weight)
+    dist = Gaussian(np.zeros(40), np.linspace(0.5, 2, 40))
+    unshrunk = [
+        np.log(Scale.fit(dist, y, weight.astype(float)).factor) * 90 / 40,
+        np.log(Scale.fit(dist[rows], y[rows]).factor) * (len(rows) + 50) / len(rows),
+    ]
+    assert unshrunk[0] == pytest.approx(unshrunk[1])
+
+
+def test_temperature_finds_overconfidence() -> None:
+    n = 6_000
+    logits = RNG.standard_normal((n, 3)) * 2
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    y = Categorical(probs).sample(1, RNG)[0]
+    sharp = np.exp(2 * logits) / np.exp(2 * logits).sum(1, keepdims=True)
+    temperature = Temperature.fit(Categorical(sharp), y)
+    assert temperature.factor == pytest.approx(2.0, rel=0.08)
+    np.testing.assert_allclose(
+        temperature.apply(Categorical(sharp)).probs,
+        sharp ** (1 / temperature.factor)
+        / (sharp ** (1 / temperature.factor)).sum(1, keepdims=True),
+    )
+
+
+def test_names() -> None:
+    assert kind_of(True, "scale") == kind_of("scale", "scale") == "scale"
+    assert kind_of(False, "scale") is None
+    with pytest.raises(InputError, match="calibrate = 'temperature' is unknown here"):
+        kind_of("temperature", "scale")
