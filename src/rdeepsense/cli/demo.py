@@ -114,7 +114,7 @@ def _timed(model: Any, test: KnownTruth, samples: int | None) -> tuple[Gaussian,
 
 
 def _compare(dist: Gaussian, test: KnownTruth, passes: int, seconds: float) -> dict[str, float]:
-    """The figures of one predictor. Beside the truth, "mean" and "std" are those of y given x."""
+    """The figures of one predictor; mean and std are compared with those of y given x."""
     import numpy as np
 
     from rdeepsense import metrics
@@ -190,12 +190,13 @@ def _slice(model: Any, seed: int) -> Slice:
 
 def _table(results: dict[str, Any]) -> Any:
     """A row for each figure, a column for each predictor, the truth's own figures first."""
-    floor = (
-        f"Deviation area of a perfect model with so many rows: {results['deviation_floor']:.4f}."
+    note = (
+        f"A perfect model's deviation area is {results['deviation_floor']:.4f} on average. "
+        f"MC{PASSES} keeps the scale that was fitted for the single pass."
     )
     title = f"Simulated data, {results['rows']['test']:,} test rows"
     predictors = results["predictors"]
-    table = new_table(title, ["", *predictors], floor)
+    table = new_table(title, ["", *predictors], note)
     for key, name in LINES.items():
         values = [predictor[key] for predictor in predictors.values()]
         if key in ("passes", "seconds"):

@@ -71,7 +71,7 @@ def draw_slice(axes: Axes, along: Slice) -> None:
     )
     axes.plot(along.x, low, color=INK, linestyle=":", linewidth=1.3, label=f"true {band}")
     axes.plot(along.x, high, color=INK, linestyle=":", linewidth=1.3)
-    _finish(axes, "Along one input", along.label, "y (arbitrary units)")
+    _finish(axes, "Along one input", along.label, "y (arbitrary units, a.u.)")
     axes.set_xlim(along.x[0], along.x[-1])
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top + 0.4 * (top - bottom))  # room for the legend
@@ -91,7 +91,7 @@ def draw_spread(axes: Axes, true_std: Floats, predicted_std: Floats) -> None:
         axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
         axis.set_minor_formatter(ticker.NullFormatter())
     axes.plot([low, high], [low, high], color=INK, linestyle="--", linewidth=1.3, label="perfect")
-    _finish(axes, "Standard deviation", "true std of y", "predicted std of y")
+    _finish(axes, "Standard deviation", "true std of y (a.u.)", "predicted std of y (a.u.)")
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
     axes.set_box_aspect(1)
