@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,12 +61,11 @@ def run_demo(
     terminal.line(
         f"Simulated sensor with known truth: {rows:,} rows to fit, {test_rows:,} rows to test"
     )
-    with _one_thread():
-        begin = time.perf_counter()
-        model = RDeepSenseRegressor(random_state=seed).fit(train.X, train.y)
-        fit_seconds = time.perf_counter() - begin
-        once, once_seconds = _timed(model, test, None)
-        often, often_seconds = _timed(model, test, PASSES)
+    begin = time.perf_counter()
+    model = RDeepSenseRegressor(random_state=seed).fit(train.X, train.y)
+    fit_seconds = time.perf_counter() - begin
+    once, once_seconds = _timed(model, test, None)
+    often, often_seconds = _timed(model, test, PASSES)
     predictors = {
         "truth": _compare(test.truth, test, passes=0, seconds=0.0),
         "RDeepSense": _compare(once, test, passes=1, seconds=once_seconds),
@@ -92,19 +89,6 @@ def _make_folder(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if not os.access(out, os.W_OK):
         raise InputError(f"--out {out}: the folder cannot be written to")
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """A network of this size gains nothing from a second thread, and loses much on busy cores."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _timed(model: Any, test: KnownTruth, samples: int | None) -> tuple[Gaussian, float]:

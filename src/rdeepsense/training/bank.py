@@ -32,6 +32,12 @@ class Bank(nn.Module, ABC):
         self._moulds = tuple(copy.deepcopy(network).cpu() for network in networks)
         self.kept: dict[str, Tensor] = {}
 
+    @property
+    def width(self) -> int:
+        """The widest layer of a member."""
+        layers = [m for m in self._moulds[0].modules() if isinstance(m, nn.Linear)]
+        return max(layer.out_features for layer in layers)
+
     @abstractmethod
     def forward(self, x: Tensor) -> Params:
         """The parameters of all members for one shared batch."""

@@ -21,6 +21,7 @@ from rdeepsense.training.checkpoint import Checkpoint, fingerprint
 from rdeepsense.training.interrupt import StopOnInterrupt
 from rdeepsense.training.progress import Progress, Silent
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
+from rdeepsense.training.threads import sensible_threads
 
 CLIP = 5.0
 VALIDATION_CHUNK = 4_096
@@ -45,7 +46,12 @@ def train(
     begin = time.monotonic()
     progress = progress or Silent()
     device = rows.x.device
-    with _random_numbers_of_our_own(device), StopOnInterrupt() as stop, closing(progress):
+    with (
+        _random_numbers_of_our_own(device),
+        sensible_threads(bank.size * schedule.batch_size * bank.width),
+        StopOnInterrupt() as stop,
+        closing(progress),
+    ):
         run = _Run(bank.to(device), rule.to(device), weight_decay, rows, validation, schedule)
         saver = None if checkpoint is None else Checkpoint(checkpoint, run.fingerprint())
         resumed_at = run.resume(saver) if saver else None
