@@ -22,7 +22,15 @@ if TYPE_CHECKING:
         RDeepSenseError,
         TrainingError,
     )
-    from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor, load
+    from rdeepsense.estimators import (
+        MCDropClassifier,
+        MCDropRegressor,
+        RDeepSenseClassifier,
+        RDeepSenseRegressor,
+        SSPClassifier,
+        SSPRegressor,
+        load,
+    )
     from rdeepsense.recipe import convert
     from rdeepsense.scoring import ScoringRule
 
@@ -38,8 +46,12 @@ _HOMES = {
     "ModelFileError": "errors",
     "RDeepSenseError": "errors",
     "TrainingError": "errors",
+    "MCDropClassifier": "estimators",
+    "MCDropRegressor": "estimators",
     "RDeepSenseClassifier": "estimators",
     "RDeepSenseRegressor": "estimators",
+    "SSPClassifier": "estimators",
+    "SSPRegressor": "estimators",
     "load": "estimators",
     "convert": "recipe",
     "ScoringRule": "scoring",
@@ -52,12 +64,16 @@ __all__ = [
     "ConversionError",
     "Gaussian",
     "InputError",
+    "MCDropClassifier",
+    "MCDropRegressor",
     "MissingExtraError",
     "Mixture",
     "ModelFileError",
     "RDeepSenseClassifier",
     "RDeepSenseError",
     "RDeepSenseRegressor",
+    "SSPClassifier",
+    "SSPRegressor",
     "ScoringRule",
     "StudentT",
     "TrainingError",

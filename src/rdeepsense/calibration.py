@@ -1,4 +1,4 @@
-"""The last step after training: one number, fitted on validation rows, that makes intervals honest.
+"""The last step after training: numbers fitted on validation rows that make intervals honest.
 
 The variance head learns the noise of the masks along with that of the data, and the single pass
 removes the masks from the mean alone; so it overestimates, the more the higher the drop
@@ -8,60 +8,127 @@ shrunk towards 1: log s <- log s * n / (n + 50).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian, StudentT
+from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian, Mixture, StudentT
 from rdeepsense.errors import InputError
 
 PRIOR_ROWS = 50
-Weights = NDArray[np.float64] | None
+Floats = NDArray[np.float64]
+Weights = Floats | None
+
+
+class Calibration:
+    """A map from distributions to distributions, made of a few numbers."""
+
+    @classmethod
+    def fit(cls, dist: Any, y: NDArray[Any], weight: Weights = None) -> Self:
+        """The numbers of least NLL on these rows."""
+        raise NotImplementedError
+
+    def apply(self, dist: AnyDistribution) -> AnyDistribution:
+        raise NotImplementedError
+
+    def summary(self) -> float:
+        """The one number that says most."""
+        raise NotImplementedError
+
+    def arrays(self) -> dict[str, Floats]:
+        """All numbers, by the names of the constructor's arguments; for a model file."""
+        return {name: np.asarray(value, dtype=np.float64) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
-class Scale:
-    """Predicted standard deviations times one factor."""
+class Scale(Calibration):
+    """Everything about the mean times one factor: Y -> mean + factor (Y - mean)."""
 
     factor: float = 1.0
 
     @classmethod
-    def fit(cls, dist: Gaussian | StudentT, y: NDArray[Any], weight: Weights = None) -> Scale:
-        """The factor of least NLL; sqrt(mean z^2) for a Gaussian, a search for heavier tails."""
+    def fit(
+        cls, dist: Gaussian | StudentT | Mixture, y: NDArray[Any], weight: Weights = None
+    ) -> Self:
+        """The factor of least NLL; sqrt(mean z^2) for a Gaussian, a search for other shapes."""
         if isinstance(dist, Gaussian):
             z2 = ((y - dist.mean) / dist.std) ** 2
             log_factor = 0.5 * np.log(max(_mean(z2, weight), 1e-12))
         else:
-            log_factor = _least(lambda s: -_mean(dist.widened(np.exp(s)).log_prob(y), weight))
+            log_factor = _least(lambda s: weighted_nll(_stretched(dist, np.exp(s)), y, weight))
         return cls(_shrunk(log_factor, len(y)))
 
     def apply(self, dist: AnyDistribution) -> AnyDistribution:
-        assert isinstance(dist, Gaussian | StudentT)
-        return dist.widened(self.factor)
+        assert not isinstance(dist, Categorical)
+        return _stretched(dist, self.factor)
+
+    def summary(self) -> float:
+        return self.factor
 
 
 @dataclass(frozen=True)
-class Temperature:
+class Temperature(Calibration):
     """Probabilities to the power 1 / factor, renormalised."""
 
     factor: float = 1.0
 
     @classmethod
-    def fit(cls, dist: Categorical, y: NDArray[Any], weight: Weights = None) -> Temperature:
+    def fit(cls, dist: Categorical | Mixture, y: NDArray[Any], weight: Weights = None) -> Self:
         """The temperature of least NLL."""
-        log_factor = _least(lambda s: -_mean(dist.tempered(np.exp(s)).log_prob(y), weight))
+        pooled = _pooled(dist)
+        log_factor = _least(lambda s: weighted_nll(pooled.tempered(np.exp(s)), y, weight))
         return cls(_shrunk(log_factor, len(y)))
 
-    def apply(self, dist: AnyDistribution) -> AnyDistribution:
-        assert isinstance(dist, Categorical)
-        return dist.tempered(self.factor)
+    def apply(self, dist: AnyDistribution) -> Categorical:
+        return _pooled(dist).tempered(self.factor)
+
+    def summary(self) -> float:
+        return self.factor
 
 
-Calibration = Scale | Temperature
-KINDS: dict[str, type[Calibration]] = {"scale": Scale, "temperature": Temperature}
+@dataclass(frozen=True)
+class Noise(Calibration):
+    """Gal's observation noise, which MC dropout lacks: var -> var + 1 / tau, one tau per output."""
+
+    variance: Floats
+
+    @classmethod
+    def fit(cls, dist: Gaussian, y: NDArray[Any], weight: Weights = None) -> Self:
+        """The noise variance of least NLL, output by output."""
+        rows = len(y)
+        mean, var, truth = (a.reshape(rows, -1) for a in (dist.mean, dist.var, np.asarray(y)))
+        noise = np.empty(mean.shape[1])
+        for k in range(mean.shape[1]):
+            error = (truth[:, k] - mean[:, k]) ** 2
+            largest = np.log(max(float(np.average(error, weights=weight)), 1e-300))
+            noise[k] = np.exp(
+                _least(
+                    lambda s, e=error, v=var[:, k]: float(
+                        np.average(np.log(v + np.exp(s)) + e / (v + np.exp(s)), weights=weight)
+                    ),
+                    (largest - 25.0, largest + 1.0),
+                )
+            )
+        return cls(noise.reshape(mean.shape[1:] if dist.mean.ndim > 1 else ()))
+
+    def apply(self, dist: AnyDistribution) -> Gaussian:
+        assert isinstance(dist, Gaussian)
+        return Gaussian(dist.mean, np.sqrt(dist.var + self.variance))
+
+    def summary(self) -> float:
+        return float(np.sqrt(np.mean(self.variance)))
+
+
+KINDS: dict[str, type[Calibration]] = {"scale": Scale, "temperature": Temperature, "noise": Noise}
+
+
+def fit(kind: str, dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> Calibration:
+    """A calibration by its name."""
+    return KINDS[kind].fit(dist, y, weight)
 
 
 def kind_of(calibrate: bool | str, default: str) -> str | None:
@@ -75,14 +142,30 @@ def kind_of(calibrate: bool | str, default: str) -> str | None:
     )
 
 
+def weighted_nll(dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> float:
+    """The mean NLL over rows and outputs, rows weighted."""
+    return -_mean(dist.log_prob(y), weight)
+
+
+def _stretched(dist: Gaussian | StudentT | Mixture, factor: float) -> Gaussian | StudentT | Mixture:
+    return dist.affine((1 - factor) * dist.mean, factor)
+
+
+def _pooled(dist: AnyDistribution) -> Categorical:
+    pooled = dist.moment_matched() if isinstance(dist, Mixture) else dist
+    assert isinstance(pooled, Categorical)
+    return pooled
+
+
 def _shrunk(log_factor: float, rows: int) -> float:
     return float(np.exp(log_factor * rows / (rows + PRIOR_ROWS)))
 
 
-def _least(loss: Any) -> float:
-    return float(minimize_scalar(loss, bounds=(-4.0, 4.0), method="bounded").x)
+def _least(loss: Callable[[float], float], bounds: tuple[float, float] = (-4.0, 4.0)) -> float:
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+    return float(found.x)
 
 
-def _mean(values: NDArray[np.float64], weight: Weights) -> float:
+def _mean(values: Floats, weight: Weights) -> float:
     """The mean over rows and outputs, rows weighted."""
     return float(np.average(values.reshape(len(values), -1).mean(1), weights=weight))

@@ -66,3 +66,11 @@ class ScoringRule:
 
     def __repr__(self) -> str:
         return f"ScoringRule(alpha={self.alpha}, beta={self.beta})"
+
+
+class BrierScore(ScoringRule):
+    """The error alone, which for classes is the Brier score and trains all there is to train."""
+
+    def __init__(self, members: int) -> None:
+        super().__init__(0.0)
+        self.alpha = torch.ones(members)

@@ -49,6 +49,12 @@ class Distribution:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape})"
 
+    def _followed_by(self, others: Sequence[Self]) -> Self:
+        joined = object.__new__(type(self))
+        for name, mine in vars(self).items():
+            joined._freeze(**{name: np.concatenate([mine, *(vars(o)[name] for o in others)])})
+        return joined
+
     def __getitem__(self, index: Any) -> Self:
         """The distributions of some entries; `index` is whatever numpy takes for `shape`."""
         entries = np.arange(np.prod(self.shape, dtype=int)).reshape(self.shape)[index]
@@ -64,8 +70,5 @@ Kind = TypeVar("Kind", bound=Distribution)
 
 
 def concatenate(distributions: Sequence[Kind]) -> Kind:
-    """Distributions of one kind (not mixtures), one after the other along the first axis."""
-    joined = object.__new__(type(distributions[0]))
-    for name in vars(distributions[0]):
-        joined._freeze(**{name: np.concatenate([vars(part)[name] for part in distributions])})
-    return joined
+    """Distributions of one kind, one after the other along the first axis."""
+    return distributions[0]._followed_by(distributions[1:])

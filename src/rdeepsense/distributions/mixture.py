@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from rdeepsense.distributions import checks
-from rdeepsense.distributions.base import Distribution
+from rdeepsense.distributions.base import Distribution, concatenate
 from rdeepsense.distributions.categorical import Categorical
 from rdeepsense.distributions.checks import Array, IntArray, Seed
 from rdeepsense.distributions.gaussian import Gaussian
@@ -55,6 +55,10 @@ class Mixture(Distribution):
 
     def __getitem__(self, index: Any) -> Self:
         return type(self)([part[index] for part in self.components])
+
+    def _followed_by(self, others: Sequence[Self]) -> Self:
+        columns = zip(self.components, *(other.components for other in others), strict=True)
+        return type(self)([concatenate(parts) for parts in columns])
 
     @property
     def is_categorical(self) -> bool:

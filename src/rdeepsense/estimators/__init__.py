@@ -1,6 +1,16 @@
 """One file per method, behind scikit-learn's conventions, and `load`."""
 
 from rdeepsense.estimators.loading import load
+from rdeepsense.estimators.mcdrop import MCDropClassifier, MCDropRegressor
 from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
+from rdeepsense.estimators.ssp import SSPClassifier, SSPRegressor
 
-__all__ = ["RDeepSenseClassifier", "RDeepSenseRegressor", "load"]
+__all__ = [
+    "MCDropClassifier",
+    "MCDropRegressor",
+    "RDeepSenseClassifier",
+    "RDeepSenseRegressor",
+    "SSPClassifier",
+    "SSPRegressor",
+    "load",
+]

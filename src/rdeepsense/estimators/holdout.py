@@ -1,10 +1,10 @@
-"""Which rows train and which validate.
+"""Which rows train, which validate, and which are set aside.
 
 The result depends on the rows and their weights alone, not on the order of the table: rows are put
 in the order of a hash of their content, rows of weight 0 are left out, and repeated rows are one
 row with the sum of their weights, so that a weight of 3 is the same as a row written three times.
-Rows with equal inputs, or of one group, stay on one side of the split: otherwise the validation
-would judge what was learnt by heart.
+Rows with equal inputs, or of one group, form a cell that is never divided: otherwise one side
+would be judged on what was learnt by heart on the other.
 """
 
 from __future__ import annotations
@@ -26,10 +26,17 @@ FEW_INPUTS = 100
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of the table (by position) with their weights."""
+    """Some rows of the table (by position) with their weights, and the cells they belong to."""
 
     index: Indices
     weight: Floats
+    cell: Indices
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, chosen: NDArray[Any]) -> Part:
+        return Part(self.index[chosen], self.weight[chosen], self.cell[chosen])
 
     @property
     def uneven(self) -> Floats | None:
@@ -39,73 +46,77 @@ class Part:
         uneven: Floats = self.weight / self.weight.mean()
         return uneven
 
+    def hold_out(
+        self, fraction: float, seed: int, labels: NDArray[Any] | None = None
+    ) -> tuple[Part, Part]:
+        """The rest, and a random `fraction` of the cells.
+
+        With the table's class numbers as `labels` every class keeps its share.
+        """
+        number, label = self._cells(labels)
+        if len(label) < 2:
+            raise InputError("all rows have equal inputs or one group; a split needs two at least")
+        shares = np.rint(fraction * np.bincount(label)).astype(np.int64)
+        chosen = _rank(label, seed) < shares[label]
+        if not chosen.any():
+            chosen[np.random.default_rng(seed).integers(len(chosen))] = True
+        held = chosen[number]
+        return self[~held], self[held]
+
+    def folds(self, count: int, seed: int, labels: NDArray[Any] | None = None) -> Indices:
+        """For each row the number of its fold, 0 to count - 1; cells are whole, classes spread."""
+        number, label = self._cells(labels)
+        # Counting on over the labels, so that the small ones do not all meet in fold 0.
+        start = np.r_[0, np.cumsum(np.bincount(label))[:-1]]
+        return ((_rank(label, seed) + start[label]) % count)[number]
+
+    def _cells(self, labels: NDArray[Any] | None) -> tuple[Indices, Indices]:
+        """The cell of each row, numbered from 0, and the label of each cell."""
+        _, first, number = np.unique(self.cell, return_index=True, return_inverse=True)
+        if labels is None:
+            return number, np.zeros(len(first), dtype=np.int64)
+        return number, np.unique(labels[self.index[first]], return_inverse=True)[1]
+
 
 def evenly(index: Indices) -> Part:
-    """These rows, all of weight 1."""
-    return Part(index, np.ones(len(index)))
+    """These rows, all of weight 1 and each a cell of its own."""
+    return Part(index, np.ones(len(index)), np.arange(len(index)))
 
 
-def hold_out(
-    X: NDArray[Any],
-    y: NDArray[Any],
-    weight: Floats | None,
-    groups: NDArray[Any] | None,
-    stratify: bool,
-    seed: int,
-) -> tuple[Part, Part]:
-    """Split into training and validation rows: a fifth to validate, a tenth beyond 5,000 rows.
-
-    With `stratify` (y are class numbers) every class keeps its share, unless groups decide.
-    """
-    part, cell = _distinct(X, y, weight, groups)
-    rng = np.random.default_rng(seed)
-    cells = int(cell[-1]) + 1
-    if cells < 2:
-        what = "groups has only one value" if groups is not None else "all rows have equal inputs"
-        raise InputError(f"{what}; the validation split needs two at least")
-    fraction = 0.2 if len(part.index) <= 5_000 else 0.1
-    labels = np.zeros(cells, dtype=np.int64)
-    if stratify and groups is None:
-        labels = y[part.index[np.searchsorted(cell, np.arange(cells))]]
-    chosen = _draw(labels, fraction, rng)[cell]
-    return (
-        Part(part.index[~chosen], part.weight[~chosen]),
-        Part(part.index[chosen], part.weight[chosen]),
-    )
-
-
-def _distinct(
-    X: NDArray[Any], y: NDArray[Any], weight: Floats | None, groups: NDArray[Any] | None
-) -> tuple[Part, Indices]:
-    """Distinct rows in content order, and for each the number of its cell (inputs, or group)."""
+def distinct(
+    X: NDArray[Any], y: NDArray[Any], weight: Floats | None = None, groups: Any = None
+) -> Part:
+    """The distinct rows of a table in the order of their content."""
     weight = np.ones(len(X)) if weight is None else weight
-    inputs = _hash(X) if groups is None else _hash(np.unique(groups, return_inverse=True)[1])
-    content = _hash(X) * np.uint64(3) + _hash(y)
+    content = _hash(X)
+    inputs = content if groups is None else _hash(np.unique(groups, return_inverse=True)[1])
+    content = content * np.uint64(3) + _hash(y)
     order = np.lexsort((content, inputs))
     order = order[weight[order] > 0]
     inputs, content = inputs[order], content[order]
     new_cell = np.r_[True, inputs[1:] != inputs[:-1]]
     starts = np.flatnonzero(new_cell | np.r_[True, content[1:] != content[:-1]])
-    summed = np.add.reduceat(weight[order], starts)
-    index, cell = order[starts], (np.cumsum(new_cell) - 1)[starts]
+    index, summed = order[starts], np.add.reduceat(weight[order], starts)
+    cell = (np.cumsum(new_cell) - 1)[starts]
     if groups is None and cell[-1] + 1 < FEW_INPUTS and np.array_equal(summed, np.rint(summed)):
         # A table of few distinct inputs is one of counts: to hold out an input would be to learn
         # nothing about it, so here single observations are split.
-        index = np.repeat(index, summed.astype(np.int64))
-        return evenly(index), np.arange(len(index))
-    return Part(index, summed), cell
+        return evenly(np.repeat(index, summed.astype(np.int64)))
+    return Part(index, summed, cell)
 
 
-def _draw(labels: Indices, fraction: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """A random `fraction` of the cells of each label; at least one cell, and never all."""
-    chosen = np.zeros(len(labels), dtype=bool)
-    shuffled = np.lexsort((rng.random(len(labels)), labels))
-    counts = np.unique(labels, return_counts=True)[1]
-    rank = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
-    chosen[shuffled] = rank < np.repeat(np.rint(fraction * counts), counts)
-    if not chosen.any():
-        chosen[rng.integers(len(labels))] = True
-    return chosen
+def validation_fraction(rows: int) -> float:
+    """A fifth of the rows, a tenth beyond 5,000."""
+    return 0.2 if rows <= 5_000 else 0.1
+
+
+def _rank(label: Indices, seed: int) -> Indices:
+    """The place of each cell in a random order of those of its label."""
+    shuffled = np.lexsort((np.random.default_rng(seed).random(len(label)), label))
+    counts = np.bincount(label)
+    rank = np.empty(len(label), dtype=np.int64)
+    rank[shuffled] = np.arange(len(label)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rank
 
 
 def _hash(values: NDArray[Any]) -> Hashes:

@@ -9,10 +9,22 @@ from torch import nn
 
 from rdeepsense import model_file
 from rdeepsense.errors import ModelFileError
+from rdeepsense.estimators.mcdrop import MCDropClassifier, MCDropRegressor
 from rdeepsense.estimators.model_io import restore
 from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
+from rdeepsense.estimators.ssp import SSPClassifier, SSPRegressor
 
-ESTIMATORS = {kind.__name__: kind for kind in (RDeepSenseRegressor, RDeepSenseClassifier)}
+ESTIMATORS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        RDeepSenseRegressor,
+        RDeepSenseClassifier,
+        MCDropRegressor,
+        MCDropClassifier,
+        SSPRegressor,
+        SSPClassifier,
+    )
+}
 
 
 def load(path: str | os.PathLike[str], network: nn.Module | None = None) -> Any:

@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 import sklearn
 import torch
-from torch import nn
 
 from rdeepsense import __version__, model_file
 from rdeepsense.calibration import KINDS
-from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.estimators.scaling import Scaler
-from rdeepsense.networks import dense
-from rdeepsense.recipe import StochasticNetwork, convert
 
 # Arguments that belong to the machine a model was fitted on, or that JSON cannot hold.
 NOT_KEPT = ("network", "checkpoint", "device", "verbose")
@@ -25,16 +21,17 @@ NOT_KEPT = ("network", "checkpoint", "device", "verbose")
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator, whole or not at all."""
+    calibration = estimator.calibration_
     header = {
         "kind": "model",
         "estimator": type(estimator).__name__,
         "params": _params(estimator),
-        "architecture": _architecture(estimator),
         "features": estimator.n_features_in_,
         "feature_names": _plain(getattr(estimator, "feature_names_in_", None)),
         "target": estimator._describe_target(),
-        "calibration": _calibration(estimator.calibration_),
+        "calibration": None if calibration is None else _name_of(calibration),
         "training": _plain(estimator.training_),
+        "selection": _plain(estimator.selection_),
         "validation_scores": _plain(estimator.validation_scores_),
         "versions": {
             "rdeepsense": __version__,
@@ -44,23 +41,23 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "scikit-learn": sklearn.__version__,
         },
     }
-    tensors = {f"network.{k}": v.cpu().numpy() for k, v in estimator.network_.state_dict().items()}
+    tensors: model_file.Tensors = {}
     for name, scaler in (("input", estimator.input_scaler_), ("target", estimator.target_scaler_)):
         if scaler is not None:
             tensors |= {f"{name}.shift": scaler.shift, f"{name}.scale": scaler.scale}
+    if calibration is not None:
+        tensors |= {f"calibration.{k}": v for k, v in calibration.arrays().items()}
     if len(estimator.kept_rows_[0]):
         tensors["rows.X"], tensors["rows.y"] = estimator.kept_rows_
+    estimator._describe_learnt(header, tensors)
     model_file.write(path, header, tensors)
 
 
 def restore(
-    estimator: Any,
-    header: model_file.Header,
-    tensors: model_file.Tensors,
-    network: nn.Module | None,
+    estimator: Any, header: model_file.Header, tensors: model_file.Tensors, network: Any
 ) -> None:
     """Fill a new estimator with what its file holds."""
-    estimator.set_params(**{k: _tupled(v) for k, v in header["params"].items()}, network=network)
+    estimator.set_params(**{k: tupled(v) for k, v in header["params"].items()})
     estimator.n_features_in_ = header["features"]
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
@@ -71,62 +68,31 @@ def restore(
         if "target.shift" in tensors
         else None
     )
-    saved = header["calibration"]
-    estimator.calibration_ = None if saved is None else KINDS[saved["kind"]](saved["factor"])
+    kind = header["calibration"]
+    estimator.calibration_ = (
+        None if kind is None else KINDS[kind](**under("calibration.", tensors, scalars=True))
+    )
     estimator.training_ = header["training"]
+    estimator.selection_ = header["selection"]
     estimator.validation_scores_ = {
         name: math.nan if value is None else value
         for name, value in header["validation_scores"].items()
     }
     none = (np.empty((0, header["features"])), np.empty(0))
     estimator.kept_rows_ = (tensors.get("rows.X", none[0]), tensors.get("rows.y", none[1]))
-    estimator.network_ = _network(header["architecture"], tensors, network)
+    estimator._restore_learnt(header, tensors, network)
 
 
-def _network(
-    architecture: dict[str, Any], tensors: model_file.Tensors, network: nn.Module | None
-) -> StochasticNetwork:
-    """Rebuild the converted network and load its weights."""
-    state = {
-        name.removeprefix("network."): torch.from_numpy(value.copy())
-        for name, value in tensors.items()
-        if name.startswith("network.")
-    }
-    kind = architecture["class"]
-    if kind == "dense":
-        if network is not None:
-            raise InputError("this model has fully-connected layers of its own; leave out network=")
-        network = dense(architecture["inputs"], architecture["hidden"], architecture["outputs"])
-    elif network is None:
-        raise InputError(
-            f"this model was trained on a network of your own ({kind}); "
-            "load it with rds.load(path, network=...), giving a new instance"
-        )
-    converted = convert(
-        network,
-        likelihood=architecture["likelihood"],
-        drop_prob=_tupled(architecture["drop_prob"]),
-        input_drop_prob=architecture["input_drop_prob"],
-        example=torch.zeros(2, architecture["inputs"]).to(next(network.parameters())),
-    )
-    try:
-        converted.load_state_dict(state)
-    except RuntimeError as error:
-        raise ModelFileError(f"the network does not fit the file's weights: {error}") from error
-    return converted.eval()
+def under(prefix: str, tensors: model_file.Tensors, scalars: bool = False) -> dict[str, Any]:
+    """The tensors whose names begin so, without the beginning; 0-d ones as numbers if asked."""
+    found = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+    if not scalars:
+        return found
+    return {name: t.item() if t.ndim == 0 else t for name, t in found.items()}
 
 
-def _architecture(estimator: Any) -> dict[str, Any]:
-    own = estimator.network
-    return {
-        "class": "dense" if own is None else type(own).__name__,
-        "inputs": estimator.n_features_in_,
-        "hidden": list(estimator.hidden) if own is None else None,
-        "outputs": estimator.network_.head.outputs,
-        "likelihood": estimator._likelihood(),
-        "drop_prob": _plain(estimator.drop_prob),
-        "input_drop_prob": float(estimator.input_drop_prob),
-    }
+def _name_of(calibration: Any) -> str:
+    return next(name for name, kind in KINDS.items() if type(calibration) is kind)
 
 
 def _params(estimator: Any) -> dict[str, Any]:
@@ -135,13 +101,6 @@ def _params(estimator: Any) -> dict[str, Any]:
         params["random_state"] = None  # a generator; the seed drawn from it is in the record
     plain: dict[str, Any] = _plain(params)
     return plain
-
-
-def _calibration(calibration: Any) -> dict[str, Any] | None:
-    if calibration is None:
-        return None
-    kind = next(name for name, type_ in KINDS.items() if isinstance(calibration, type_))
-    return {"kind": kind, "factor": calibration.factor}
 
 
 def _plain(value: Any) -> Any:
@@ -157,5 +116,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _tupled(value: Any) -> Any:
+def tupled(value: Any) -> Any:
+    """JSON has no tuples; arguments are written with them."""
     return tuple(value) if isinstance(value, list) else value

@@ -6,12 +6,14 @@ from rdeepsense.errors import InputError
 from rdeepsense.heads.base import Head, Params
 from rdeepsense.heads.categorical import CategoricalHead, CategoricalParams
 from rdeepsense.heads.gaussian import GaussianHead, GaussianParams
+from rdeepsense.heads.point import PointHead, PointParams
 from rdeepsense.heads.student import StudentHead, StudentTParams
 
 HEADS: dict[str, type[Head]] = {
     "gaussian": GaussianHead,
     "student": StudentHead,
     "categorical": CategoricalHead,
+    "point": PointHead,
 }
 
 __all__ = [
@@ -22,6 +24,8 @@ __all__ = [
     "GaussianParams",
     "Head",
     "Params",
+    "PointHead",
+    "PointParams",
     "StudentHead",
     "StudentTParams",
     "head_named",

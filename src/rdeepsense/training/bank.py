@@ -39,8 +39,8 @@ class Bank(nn.Module, ABC):
         return max(layer.out_features for layer in layers)
 
     @abstractmethod
-    def forward(self, x: Tensor) -> Params:
-        """The parameters of all members for one shared batch."""
+    def forward(self, x: Tensor, each: bool = False) -> Params:
+        """The parameters of all members for one shared batch, or with `each` for one batch each."""
 
     @abstractmethod
     def clip_gradients(self, limit: float) -> None:
@@ -110,8 +110,8 @@ class DenseBank(Bank):
         self.weights.append(torch.stack([m.weight.detach().T for m in modules]).contiguous())
         self.biases.append(torch.stack([m.bias.detach()[None] for m in modules]))
 
-    def forward(self, x: Tensor) -> Params:
-        h = x.expand(self.size, *x.shape)
+    def forward(self, x: Tensor, each: bool = False) -> Params:
+        h = x if each else x.expand(self.size, *x.shape)
         for step in self.steps:
             if isinstance(step, nn.Module):
                 h = step(h)
@@ -159,8 +159,8 @@ class ModuleBank(Bank):
         super().__init__(networks)
         self.members = nn.ModuleList(copy.deepcopy(network) for network in networks)
 
-    def forward(self, x: Tensor) -> Params:
-        outputs = [member(x) for member in self.members]
+    def forward(self, x: Tensor, each: bool = False) -> Params:
+        outputs = [m(x[k] if each else x) for k, m in enumerate(self.members)]
         params: Params = type(outputs[0])(*map(torch.stack, zip(*outputs, strict=True)))
         return params
 

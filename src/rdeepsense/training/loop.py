@@ -24,7 +24,7 @@ from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
 from rdeepsense.training.threads import sensible_threads
 
 CLIP = 5.0
-VALIDATION_CHUNK = 4_096
+VALIDATION_ACTIVATIONS = 4_000_000  # of one layer, which bounds the memory of a pass
 
 
 def train(
@@ -36,6 +36,7 @@ def train(
     schedule: Schedule,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    title: str = "training",
 ) -> TrainingRecord:
     """Train the bank in place; afterwards it has kept each member's best step by validation NLL.
 
@@ -55,7 +56,7 @@ def train(
         run = _Run(bank.to(device), rule.to(device), weight_decay, rows, validation, schedule)
         saver = None if checkpoint is None else Checkpoint(checkpoint, run.fingerprint())
         resumed_at = run.resume(saver) if saver else None
-        progress.start("training", schedule.steps, run.steps)
+        progress.start(title, schedule.last_step, run.steps)
         while not (run.finished() or stop.requested):
             run.step()
             if run.evaluation_due():
@@ -90,8 +91,9 @@ def validation_nll(bank: Bank, rows: Rows) -> Tensor:
     total = torch.zeros(bank.size, dtype=torch.float64, device=rows.x.device)
     weight = torch.ones(1, len(rows)).to(rows.x) if rows.weight is None else rows.weight
     with torch.no_grad():
-        for start in range(0, len(rows), VALIDATION_CHUNK):
-            part = slice(start, start + VALIDATION_CHUNK)
+        chunk = max(256, VALIDATION_ACTIVATIONS // (bank.size * bank.width))
+        for start in range(0, len(rows), chunk):
+            part = slice(start, start + chunk)
             nll = bank(rows.x[part]).nll(rows.y[part])
             per_row = nll.reshape(*nll.shape[:2], -1).double().mean(-1)
             total += (per_row * weight[..., part]).sum(-1)
@@ -126,14 +128,17 @@ class _Run:
 
     def finished(self) -> bool:
         stopped = bool((self.stale >= self.schedule.patience).all())
-        return stopped or self.steps >= self.schedule.steps
+        return stopped or self.steps >= self.schedule.last_step
 
     def step(self) -> None:
         lr = self.schedule.learning_rate_at(self.steps)
         index = self._batch()
+        x, y = self.rows.x[index], self.rows.y[index]
         weight = None if self.rows.weight is None else self.rows.weight[..., index]
         self.bank.train()
-        loss = self.rule(self.bank(self.rows.x[index]), self.rows.y[index], weight)
+        loss = self.rule(self.bank(x), y, weight)
+        if self.schedule.adversarial:
+            loss = loss + self.rule(self.bank(self._attacked(x, y), each=True), y, weight)
         self.optimiser.zero_grad()
         loss.sum().backward()
         self.bank.clip_gradients(CLIP)
@@ -141,6 +146,13 @@ class _Run:
         self.optimiser.param_groups[0]["lr"] = lr
         self.optimiser.step()
         self.steps += 1
+
+    def _attacked(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + eps sign(d loss / d x), for each member its own (fast gradient sign method)."""
+        own = x.expand(self.bank.size, *x.shape).clone().requires_grad_()
+        loss = self.rule(self.bank(own, each=True), y).sum()
+        (gradient,) = torch.autograd.grad(loss, own)
+        return own.detach() + self.schedule.adversarial * gradient.sign()
 
     def _batch(self) -> Tensor:
         """The rows of this step: shuffled without replacement, an odd last batch left out."""
@@ -154,7 +166,8 @@ class _Run:
         return self._order[position * size : (position + 1) * size]
 
     def evaluation_due(self) -> bool:
-        return self.steps % self.schedule.evaluate_every == 0 or self.steps == self.schedule.steps
+        due = self.steps % self.schedule.evaluate_every == 0
+        return due or self.steps == self.schedule.last_step
 
     def evaluate(self) -> None:
         """Score the members on the validation rows; keep those better than ever and not stopped."""

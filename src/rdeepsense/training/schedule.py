@@ -38,6 +38,12 @@ class Schedule:
     evaluate_every: int
     patience: int
     seed: int
+    stop_at: int | None = None  # a step to end at, with the learning rate still that of `steps`
+    adversarial: float = 0.0  # size of the fast gradient sign step, in scaled inputs
+
+    @property
+    def last_step(self) -> int:
+        return self.steps if self.stop_at is None else self.stop_at
 
     @classmethod
     def of(

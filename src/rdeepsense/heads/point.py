@@ -1,0 +1,41 @@
+"""A point estimate, for MC dropout, which trains with the squared error alone (section 3.2.1)."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+from torch import Tensor
+
+from rdeepsense.distributions import Gaussian
+from rdeepsense.heads.base import Head, match
+
+
+class PointParams(NamedTuple):
+    """A value per output, and nothing about how sure it is."""
+
+    mean: Tensor
+
+    def nll(self, y: Tensor) -> Tensor:
+        """That of N(mean, 1) in standardised units: the squared error up to constants."""
+        return 0.5 * (self.error(y) + math.log(2 * math.pi))
+
+    def error(self, y: Tensor) -> Tensor:
+        """(y - mean)^2."""
+        return (match(y, self.mean) - self.mean) ** 2
+
+    def spread(self) -> Tensor:
+        return self.mean.new_ones(())
+
+    def numpy(self) -> Gaussian:
+        mean = self.mean.detach().cpu().double().numpy()
+        return Gaussian(mean, 1.0)
+
+
+class PointHead(Head):
+    """Columns are the values."""
+
+    columns_per_output: ClassVar[int] = 1
+
+    def forward(self, raw: Tensor) -> PointParams:
+        return PointParams(raw)

@@ -1,0 +1,72 @@
+"""Choosing head, alpha and dropout: the whole grid is trained as one bank, then compared.
+
+The judge is the validation NLL after calibration, in the target's own units; the deviation area is
+reported and never judges, because a badly fitting model can have a small one (reading: section
+4.6). `alpha="paper"` does what the paper does instead: the least deviation area on its grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+from rdeepsense.errors import InputError
+
+DROPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+ALPHAS = (0.0, 0.5)
+PAPER_ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)
+FOLDS = 5
+FEW_VALIDATION_ROWS = 500
+
+Drop = float | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One point of the grid."""
+
+    likelihood: str
+    alpha: float
+    drop_prob: Drop
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate and how it did on rows it was not trained on, calibrated there."""
+
+    candidate: Candidate
+    nll: float
+    deviation_area: float | None  # None for classes
+    calibration: float | None
+    best_step: int
+
+    def plain(self) -> dict[str, Any]:
+        """As one flat dictionary."""
+        values = asdict(self)
+        return {**values.pop("candidate"), **values}
+
+
+def candidates(
+    likelihoods: Sequence[str], alpha: float | str, drop_prob: Drop | str
+) -> list[Candidate]:
+    """The grid that the arguments span; a single candidate when none is left open."""
+    alphas: Sequence[float]
+    if alpha == "auto":
+        alphas = ALPHAS
+    elif alpha == "paper":
+        alphas = PAPER_ALPHAS
+    elif isinstance(alpha, str):
+        raise InputError(f"alpha = {alpha!r} is unknown; accepted: a number in [0, 1), auto, paper")
+    else:
+        alphas = (alpha,)
+    if isinstance(drop_prob, str) and drop_prob != "auto":
+        raise InputError(f"drop_prob = {drop_prob!r} is unknown; accepted: numbers in [0, 1), auto")
+    drops: Sequence[Any] = DROPS if drop_prob == "auto" else (drop_prob,)
+    return [Candidate(*point) for point in product(likelihoods, alphas, drops)]
+
+
+def best(trials: Sequence[Trial], by: str) -> int:
+    """The number of the trial with the least `by`, "nll" or "deviation_area"."""
+    return min(range(len(trials)), key=lambda i: getattr(trials[i], by))
