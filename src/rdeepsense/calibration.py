@@ -103,16 +103,7 @@ class Noise(Calibration):
         mean, var, truth = (a.reshape(rows, -1) for a in (dist.mean, dist.var, np.asarray(y)))
         noise = np.empty(mean.shape[1])
         for k in range(mean.shape[1]):
-            error = (truth[:, k] - mean[:, k]) ** 2
-            largest = np.log(max(float(np.average(error, weights=weight)), 1e-300))
-            noise[k] = np.exp(
-                _least(
-                    lambda s, e=error, v=var[:, k]: float(
-                        np.average(np.log(v + np.exp(s)) + e / (v + np.exp(s)), weights=weight)
-                    ),
-                    (largest - 25.0, largest + 1.0),
-                )
-            )
+            noise[k] = _noise((truth[:, k] - mean[:, k]) ** 2, var[:, k], weight)
         return cls(noise.reshape(mean.shape[1:] if dist.mean.ndim > 1 else ()))
 
     def apply(self, dist: AnyDistribution) -> Gaussian:
@@ -148,7 +139,20 @@ def weighted_nll(dist: AnyDistribution, y: NDArray[Any], weight: Weights = None)
 
 
 def _stretched(dist: Gaussian | StudentT | Mixture, factor: float) -> Gaussian | StudentT | Mixture:
-    return dist.affine((1 - factor) * dist.mean, factor)
+    if isinstance(dist, Mixture):
+        return dist.affine((1 - factor) * dist.mean, factor)
+    return dist.widened(factor)
+
+
+def _noise(error: Floats, var: Floats, weight: Weights) -> float:
+    """The s that makes N(0, var + s) most likely for errors of these squares."""
+    largest = np.log(max(float(np.average(error, weights=weight)), 1e-300))
+
+    def loss(log_noise: float) -> float:
+        total = var + np.exp(log_noise)
+        return float(np.average(np.log(total) + error / total, weights=weight))
+
+    return float(np.exp(_least(loss, (largest - 25.0, largest + 1.0))))
 
 
 def _pooled(dist: AnyDistribution) -> Categorical:

@@ -94,7 +94,8 @@ def test_one_class_and_unknown_class() -> None:
     ("options", "match"),
     [
         ({"alpha": 1.0}, "leaves the variance untrained"),
-        ({"alpha": "best"}, r"alpha = 'best' is not in \[0, 1\)"),
+        ({"alpha": "best"}, r"alpha = 'best' is unknown; accepted: a number in \[0, 1\), auto"),
+        ({"drop_prob": "best"}, "drop_prob = 'best' is unknown; accepted: numbers"),
         ({"drop_prob": 1.0}, r"drop_prob = 1.0 is not in \[0, 1\)"),
         ({"drop_prob": -0.1}, "probability to DROP"),
         ({"input_drop_prob": 2}, "input_drop_prob = 2"),
@@ -127,7 +128,7 @@ def test_what_goes_with_x_must_have_its_length() -> None:
         regressor().fit(X, Y, groups=[1, 2])
     with pytest.raises(InputError, match="not negative and not all zero"):
         regressor().fit(X, Y, sample_weight=-np.ones(50))
-    with pytest.raises(InputError, match="groups has only one value"):
+    with pytest.raises(InputError, match="equal inputs or one group"):
         regressor().fit(X, Y, groups=np.ones(50))
     with pytest.raises(InputError, match="groups or validation, not both"):
         regressor().fit(X, Y, groups=np.arange(50), validation=(X, Y))

@@ -79,7 +79,8 @@ def test_the_header_says_what_was_done(tmp_path: Path) -> None:
     assert header["architecture"]["hidden"] == [8, 6]
     assert header["params"]["missing"] == "mean"
     assert header["feature_names"] == list(FEATURES)
-    assert header["calibration"]["kind"] == "scale"
+    assert header["calibration"] == "scale"
+    assert tensors["calibration.factor"].shape == ()
     assert header["training"]["rows"] == 96
     assert len(header["training"]["history"]) == len(header["training"]["evaluated_at"])
     assert header["validation_scores"]["n"] == 24

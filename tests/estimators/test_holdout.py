@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdeepsense.errors import InputError
-from rdeepsense.estimators.holdout import Part, hold_out
+from rdeepsense.estimators.holdout import Part, distinct, validation_fraction
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((1_000, 3))
@@ -23,7 +23,9 @@ def split(
     stratify: bool = False,
     seed: int = 0,
 ) -> tuple[Part, Part]:
-    return hold_out(X, y, weight, groups, stratify, seed)
+    rows = distinct(X, y, weight, groups)
+    labels = y if stratify and groups is None else None
+    return rows.hold_out(validation_fraction(len(rows)), seed, labels)
 
 
 def test_a_fifth_and_beyond_5000_rows_a_tenth() -> None:
@@ -109,5 +111,18 @@ def test_zero_and_minus_zero_are_one_input() -> None:
 
 
 def test_one_group_or_one_input_cannot_be_split() -> None:
-    with pytest.raises(InputError, match="groups has only one value"):
+    with pytest.raises(InputError, match="equal inputs or one group"):
         split(X, Y, groups=np.zeros(1_000))
+
+
+def test_folds_keep_cells_whole_and_spread_the_classes() -> None:
+    y = np.repeat([0, 1, 2], [700, 295, 5])
+    users = np.arange(1_000) // 4
+    rows = distinct(X, y, groups=users)
+    fold = rows.folds(5, seed=0)
+    assert all(len(set(fold[users[rows.index] == u])) == 1 for u in range(250))
+    assert np.bincount(fold).tolist() == [200] * 5
+    rows = distinct(X, y)
+    fold = rows.folds(5, seed=0, labels=y)
+    for label, count in ((0, 140), (1, 59), (2, 1)):
+        assert np.bincount(fold[y[rows.index] == label]).tolist() == [count] * 5

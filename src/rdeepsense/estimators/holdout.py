@@ -68,7 +68,8 @@ class Part:
         number, label = self._cells(labels)
         # Counting on over the labels, so that the small ones do not all meet in fold 0.
         start = np.r_[0, np.cumsum(np.bincount(label))[:-1]]
-        return ((_rank(label, seed) + start[label]) % count)[number]
+        fold: Indices = (_rank(label, seed) + start[label]) % count
+        return fold[number]
 
     def _cells(self, labels: NDArray[Any] | None) -> tuple[Indices, Indices]:
         """The cell of each row, numbered from 0, and the label of each cell."""

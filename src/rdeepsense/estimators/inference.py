@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from rdeepsense.distributions import AnyDistribution, concatenate
+from rdeepsense.distributions import AnyDistribution, Mixture, concatenate
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.scaling import Scaler
 from rdeepsense.recipe import StochasticNetwork
@@ -28,7 +28,8 @@ def single_pass(
     with torch.no_grad():
         for start in range(0, len(X), CHUNK):
             x = scaler.transform(X[start : start + CHUNK], dtype).to(device)
-            parts.append(ready(x).numpy())
+            part: AnyDistribution = ready(x).numpy()
+            parts.append(part)
     return concatenate(parts)
 
 
@@ -53,6 +54,11 @@ def sampled_passes(
             drawn = ready(x.repeat(samples, 1)).numpy()
             parts.append(combine([drawn[k * len(x) : (k + 1) * len(x)] for k in range(samples)]))
     return concatenate(parts)
+
+
+def matched(drawn: list[AnyDistribution]) -> AnyDistribution:
+    """One distribution with the mean and the variance of the mixture of passes."""
+    return Mixture(drawn).moment_matched()  # type: ignore[arg-type]
 
 
 def _ready(

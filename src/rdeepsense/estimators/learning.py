@@ -295,6 +295,7 @@ def _drawn_anew(network: nn.Module) -> nn.Module:
     """A copy with other initial weights, for the further members of an ensemble."""
     network = copy.deepcopy(network)
     for module in network.modules():
-        if hasattr(module, "reset_parameters"):
-            module.reset_parameters()
+        reset = getattr(module, "reset_parameters", None)
+        if callable(reset):
+            reset()
     return network

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from rdeepsense.distributions import AnyDistribution, Gaussian, Mixture
+from rdeepsense.distributions import AnyDistribution, Gaussian
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import checks
-from rdeepsense.estimators.inference import choose_device, sampled_passes
+from rdeepsense.estimators.inference import choose_device, matched, sampled_passes
 from rdeepsense.estimators.network_estimator import NetworkEstimator
 from rdeepsense.estimators.scaling import Scaler
 from rdeepsense.estimators.targets import ClassTargets, RegressionTargets
@@ -139,7 +139,7 @@ class MCDropClassifier(ClassTargets, MCDrop):
         return "temperature" if self.noise == "tuned" else None
 
     def _combine(self, drawn: list[AnyDistribution]) -> AnyDistribution:
-        return Mixture(drawn).moment_matched()  # type: ignore[arg-type]
+        return matched(drawn)
 
 
 def _check_samples(samples: Any) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import nn
 
-from rdeepsense.distributions import AnyDistribution, Mixture
+from rdeepsense.distributions import AnyDistribution
 from rdeepsense.estimators import checks
-from rdeepsense.estimators.inference import choose_device, sampled_passes, single_pass
+from rdeepsense.estimators.inference import choose_device, matched, sampled_passes, single_pass
 from rdeepsense.estimators.network_estimator import NetworkEstimator
 from rdeepsense.estimators.scaling import Scaler
 from rdeepsense.estimators.targets import ClassTargets, RegressionTargets
@@ -82,9 +82,7 @@ class RDeepSense(NetworkEstimator):
         device = choose_device(self.device)
         if samples is None:
             return single_pass(networks[0], X, scaler, device)
-        return sampled_passes(
-            networks[0], X, scaler, device, samples, seed, lambda d: Mixture(d).moment_matched()
-        )
+        return sampled_passes(networks[0], X, scaler, device, samples, seed, matched)
 
 
 class RDeepSenseRegressor(RegressionTargets, RDeepSense):

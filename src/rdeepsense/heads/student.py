@@ -14,6 +14,8 @@ from rdeepsense.heads.base import Head, inverse_softplus, match
 
 SCALE_FLOOR = 1e-3
 DF_FLOOR = 2.0 + 1e-3  # the std of a Student-t is finite only above 2
+START_DF = 6.0
+DF_PACE = 5.0  # Adam moves every number alike, and this one has further to go than a weight
 
 
 class StudentTParams(NamedTuple):
@@ -56,9 +58,9 @@ class StudentHead(Head):
     def __init__(self, outputs: int, members: int | None = None) -> None:
         super().__init__(outputs, members)
         shape = (outputs,) if members is None else (members, 1, outputs)
-        self.raw_df = nn.Parameter(torch.full(shape, inverse_softplus(8.0)))
+        self.raw_df = nn.Parameter(torch.full(shape, inverse_softplus(START_DF - 2) / DF_PACE))
 
     def forward(self, raw: Tensor) -> StudentTParams:
         loc, s = raw.split(self.outputs, dim=-1)
-        df = functional.softplus(self.raw_df) + DF_FLOOR
+        df = functional.softplus(DF_PACE * self.raw_df) + DF_FLOOR
         return StudentTParams(loc, functional.softplus(s) + SCALE_FLOOR, df.expand_as(loc))
