@@ -35,7 +35,7 @@ def write(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> Non
     # One metadata entry, because safetensors keeps several in no fixed order.
     own = {"format": FORMAT, "sha256": _BLANK}
     text = json.dumps({**own, **header, **own}, allow_nan=False, separators=(",", ":"))
-    arrays = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
+    arrays = {name: np.asarray(tensors[name], order="C") for name in sorted(tensors)}
     packed = pack_tensors(arrays, {"rdeepsense": text})
     start = packed.index(_KEY) + len(_KEY)
     digest = hashlib.sha256(packed).hexdigest().encode()
