@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rdeepsense import metrics, networks
+    from rdeepsense.comparison import Comparison, compare
     from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
     from rdeepsense.errors import (
         CheckpointError,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from rdeepsense.scoring import ScoringRule
 
 _HOMES = {
+    "Comparison": "comparison",
+    "compare": "comparison",
     "Categorical": "distributions",
     "Gaussian": "distributions",
     "Mixture": "distributions",
@@ -61,6 +64,7 @@ _ROOMS = ("metrics", "networks")
 __all__ = [
     "Categorical",
     "CheckpointError",
+    "Comparison",
     "ConversionError",
     "Gaussian",
     "InputError",
@@ -78,6 +82,7 @@ __all__ = [
     "StudentT",
     "TrainingError",
     "__version__",
+    "compare",
     "convert",
     "load",
     "metrics",

@@ -16,10 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian, Mixture, StudentT
+from rdeepsense.distributions import (
+    AnyDistribution,
+    Categorical,
+    Gaussian,
+    Mixture,
+    Recalibrated,
+    StudentT,
+)
 from rdeepsense.errors import InputError
 
 PRIOR_ROWS = 50
+KNOTS = 33
 Floats = NDArray[np.float64]
 Weights = Floats | None
 
@@ -63,7 +71,7 @@ class Scale(Calibration):
         return cls(_shrunk(log_factor, len(y)))
 
     def apply(self, dist: AnyDistribution) -> AnyDistribution:
-        assert not isinstance(dist, Categorical)
+        assert not isinstance(dist, Categorical | Recalibrated)
         return _stretched(dist, self.factor)
 
     def summary(self) -> float:
@@ -114,7 +122,48 @@ class Noise(Calibration):
         return float(np.sqrt(np.mean(self.variance)))
 
 
-KINDS: dict[str, type[Calibration]] = {"scale": Scale, "temperature": Temperature, "noise": Noise}
+@dataclass(frozen=True)
+class Isotonic(Calibration):
+    """Scale, then probabilities corrected to those observed (Kuleshov et al. 2018).
+
+    The stated probability of being below y becomes the share of validation rows that were, at
+    knots of equal distance, with 50 rows' worth of belief in the statement itself, so that the map
+    rises everywhere.
+    """
+
+    factor: float
+    stated: Floats
+    actual: Floats
+
+    @classmethod
+    def fit(
+        cls, dist: Gaussian | StudentT | Mixture, y: NDArray[Any], weight: Weights = None
+    ) -> Self:
+        scale = Scale.fit(dist, y, weight)
+        pit = _stretched(dist, scale.factor).cdf(y).reshape(len(y), -1)
+        stated = np.linspace(0, 1, KNOTS)
+        weights = np.ones(len(y)) if weight is None else weight
+        below = pit[:, :, None] <= stated
+        observed = np.average(below.mean(1), axis=0, weights=weights)
+        actual = (len(y) * observed + PRIOR_ROWS * stated) / (len(y) + PRIOR_ROWS)
+        actual[0], actual[-1] = 0.0, 1.0
+        return cls(scale.factor, stated, actual)
+
+    def apply(self, dist: AnyDistribution) -> Recalibrated:
+        assert not isinstance(dist, Categorical | Recalibrated)
+        return Recalibrated(_stretched(dist, self.factor), self.stated, self.actual)
+
+    def summary(self) -> float:
+        return self.factor
+
+
+KINDS: dict[str, type[Calibration]] = {
+    "scale": Scale,
+    "isotonic": Isotonic,
+    "temperature": Temperature,
+    "noise": Noise,
+}
+CHOICES = {"scale": ("scale", "isotonic", "conformal"), "temperature": ("temperature", "conformal")}
 
 
 def fit(kind: str, dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> Calibration:
@@ -123,13 +172,19 @@ def fit(kind: str, dist: AnyDistribution, y: NDArray[Any], weight: Weights = Non
 
 
 def kind_of(calibrate: bool | str, default: str) -> str | None:
-    """The calibration that an estimator's `calibrate` argument names: True is the default one."""
+    """The calibration that an estimator's `calibrate` argument names: True is the default one.
+
+    "conformal" is the default one with rows set aside beside it (`rdeepsense.conformal`).
+    """
     if calibrate is False:
         return None
-    if calibrate is True or calibrate == default:
+    if calibrate is True or calibrate == "conformal":
         return default
+    if calibrate in CHOICES[default]:
+        return str(calibrate)
+    accepted = ", ".join(map(repr, CHOICES[default]))
     raise InputError(
-        f"calibrate = {calibrate!r} is unknown here; accepted: True, False, {default!r}"
+        f"calibrate = {calibrate!r} is unknown here; accepted: True, False, {accepted}"
     )
 
 

@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rdeepsense.errors import InputError
 
 DROPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -21,6 +24,7 @@ FOLDS = 5
 FEW_VALIDATION_ROWS = 500
 
 Drop = float | tuple[float, ...]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,18 @@ def candidates(
     return [Candidate(*point) for point in product(likelihoods, alphas, drops)]
 
 
-def best(trials: Sequence[Trial], by: str) -> int:
-    """The number of the trial with the least `by`, "nll" or "deviation_area"."""
-    return min(range(len(trials)), key=lambda i: getattr(trials[i], by))
+def best(trials: Sequence[Trial], by: str, losses: Sequence[Floats]) -> int:
+    """The number of the trial with the least `by`, "nll" or "deviation_area".
+
+    A Gaussian must win by more than a standard error of the paired difference of `losses` (the NLL
+    of each judged row): a Student-t can become a Gaussian, and one surprise in a thousand rows can
+    cost a Gaussian more than all that it had gained.
+    """
+    winner = min(range(len(trials)), key=lambda i: getattr(trials[i], by))
+    heavy = [i for i, trial in enumerate(trials) if trial.candidate.likelihood == "student"]
+    if by == "nll" and heavy and trials[winner].candidate.likelihood == "gaussian":
+        rival = min(heavy, key=lambda i: trials[i].nll)
+        difference = losses[rival] - losses[winner]
+        if difference.mean() < difference.std() / np.sqrt(len(difference)):
+            return rival
+    return winner

@@ -7,11 +7,16 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
+import rdeepsense as rds
 
+SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 20, "device": "cpu"}
 ESTIMATORS = [
-    RDeepSenseRegressor(hidden=(16,), epochs=20, device="cpu"),
-    RDeepSenseClassifier(hidden=(16,), epochs=20, device="cpu"),
+    rds.RDeepSenseRegressor(**SMALL),
+    rds.RDeepSenseClassifier(**SMALL),
+    rds.MCDropRegressor(samples=5, **SMALL),
+    rds.MCDropClassifier(samples=5, **SMALL),
+    rds.SSPRegressor(members=2, **SMALL),
+    rds.SSPClassifier(members=2, **SMALL),
 ]
 CHECKS = [
     pytest.param(estimator, check, id=f"{type(estimator).__name__}-{i}")

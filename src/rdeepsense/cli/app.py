@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rdeepsense import __version__
+from rdeepsense.cli.benchmark import benchmark
 from rdeepsense.cli.demo import demo
 from rdeepsense.cli.evaluate import evaluate
 from rdeepsense.cli.fit import fit
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 for command in (fit, predict, evaluate, demo):
     app.command()(command)
+app.add_typer(benchmark, name="benchmark")
 
 
 def _version(asked: bool) -> None:

@@ -9,9 +9,10 @@ from rdeepsense.distributions.base import Distribution, concatenate
 from rdeepsense.distributions.categorical import Categorical
 from rdeepsense.distributions.gaussian import Gaussian
 from rdeepsense.distributions.mixture import Mixture
+from rdeepsense.distributions.recalibrated import Recalibrated
 from rdeepsense.distributions.student import StudentT
 
-AnyDistribution = Gaussian | StudentT | Categorical | Mixture
+AnyDistribution = Gaussian | StudentT | Categorical | Mixture | Recalibrated
 
 __all__ = [
     "AnyDistribution",
@@ -19,6 +20,7 @@ __all__ = [
     "Distribution",
     "Gaussian",
     "Mixture",
+    "Recalibrated",
     "StudentT",
     "concatenate",
 ]

@@ -13,12 +13,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from rdeepsense import calibration, metrics
+from rdeepsense.conformal import Conformal
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import checks, model_io
 from rdeepsense.estimators.holdout import Part, distinct, evenly, validation_fraction
 
 Floats = NDArray[np.float64]
+SET_ASIDE = 0.2  # of the rows, for conformal prediction
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,13 @@ class DistributionEstimator(BaseEstimator):
         X = checks.check_inputs(self, X, self.missing, reset=True)
         weight = checks.check_weights(sample_weight, len(X))
         encoded = self._encode(y, len(X), weight)
-        data = self._split(X, encoded, weight, validation, groups)
+        data, aside = self._split(X, encoded, weight, validation, groups)
         judged = self._learn(data)
         self._calibrate(judged)
+        self.conformal_ = None
+        if aside is not None:
+            dist = self._calibrated(self._predict(X[aside.index], None))
+            self.conformal_ = Conformal.fit(dist, encoded[aside.index])
         chosen = np.random.default_rng(data.seed).permutation(len(judged.y))[: self.keep_rows]
         self.kept_rows_ = (judged.X[np.sort(chosen)], judged.y[np.sort(chosen)])
         return self
@@ -86,8 +92,11 @@ class DistributionEstimator(BaseEstimator):
         weight: Floats | None,
         validation: tuple[Any, Any] | None,
         groups: Any,
-    ) -> Data:
-        """Take the validation rows from the table, or those that were given."""
+    ) -> tuple[Data, Part | None]:
+        """Take the validation rows from the table, or those that were given.
+
+        The second part are the rows set aside for conformal prediction, seen by no other choice.
+        """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         labels = y if self._are_classes and groups is None else None
         if validation is None:
@@ -95,8 +104,9 @@ class DistributionEstimator(BaseEstimator):
                 groups = np.asarray(groups)
                 checks.check_length("groups", len(groups), len(X))
             rows = distinct(X, y, weight, groups)
+            rows, aside = self._set_aside(rows, seed, labels)
             train, held = rows.hold_out(validation_fraction(len(rows)), seed, labels)
-            return Data(X, y, rows, train, X, y, held, labels, True, seed)
+            return Data(X, y, rows, train, X, y, held, labels, True, seed), aside
         if groups is not None:
             raise InputError(
                 "give groups or validation, not both: groups only split off validation"
@@ -108,8 +118,16 @@ class DistributionEstimator(BaseEstimator):
         rows = evenly(np.arange(len(X)))
         if weight is not None:
             rows = Part(rows.index, weight, rows.cell)[weight > 0]
+        rows, aside = self._set_aside(rows, seed, labels)
         held = evenly(np.arange(len(X_val)))
-        return Data(X, y, rows, rows, X_val, y_val, held, labels, False, seed)
+        return Data(X, y, rows, rows, X_val, y_val, held, labels, False, seed), aside
+
+    def _set_aside(
+        self, rows: Part, seed: int, labels: NDArray[Any] | None
+    ) -> tuple[Part, Part | None]:
+        if self.calibrate != "conformal":
+            return rows, None
+        return rows.hold_out(SET_ASIDE, seed + 1, labels)
 
     def _calibrate(self, judged: Judged) -> None:
         """Fit the calibration on rows that were not trained on, and keep the figures there."""
@@ -126,8 +144,29 @@ class DistributionEstimator(BaseEstimator):
         check_is_fitted(self)
         if samples is not None:
             checks.check_whole("samples", samples, 1)
-        dist = self._predict(checks.check_inputs(self, X, self.missing, reset=False), samples)
+        X = checks.check_inputs(self, X, self.missing, reset=False)
+        return self._calibrated(self._predict(X, samples))
+
+    def _calibrated(self, dist: AnyDistribution) -> AnyDistribution:
         return dist if self.calibration_ is None else self.calibration_.apply(dist)
+
+    def conformalise(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Set thresholds for conformal prediction on rows that nothing was fitted or chosen on.
+
+        `fit` with ``calibrate="conformal"`` does this with a fifth of its rows. With `groups` (a
+        kind of device, say) each label gets thresholds, and a guarantee, of its own.
+        """
+        dist = self.predict_dist(X)
+        self.conformal_ = Conformal.fit(dist, self._encode_more(y, len(dist)), groups)
+        return self
+
+    def _thresholds(self, coverage: float, rows: int, groups: Any) -> Floats:
+        if self.conformal_ is None:
+            raise InputError(
+                'conformal prediction needs rows set aside: fit with calibrate="conformal", or '
+                "give some to conformalise(X, y)"
+            )
+        return self.conformal_.threshold(coverage, rows, groups)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file, whole or not at all."""

@@ -63,7 +63,7 @@ class Learner:
     # -- the two ways ---------------------------------------------------------------------------
 
     def _held_out(self, grid: Sequence[Candidate], by: str) -> Learnt:
-        data, options = self.data, []
+        data, options, losses = self.data, [], []
         for likelihood in dict.fromkeys(c.likelihood for c in grid):
             group = [c for c in grid if c.likelihood == likelihood]
             scaler = self.estimator._target_scaler(data.y, data.train, likelihood)
@@ -76,16 +76,17 @@ class Learner:
                 judged = Judged(
                     self._predict(networks[own], X, scaler), X, y, data.validation.uneven
                 )
-                trial = self._trial(candidate, judged, record.best_step[own])
+                trial, loss = self._trial(candidate, judged, record.best_step[own])
+                losses.append(loss)
                 training = self._record(record, schedule, own, len(rows), len(held))
                 options.append(
                     (trial, Learnt(candidate, networks[own], scaler, judged, training, None))
                 )
-        chosen = best([trial for trial, _ in options], by) if len(options) > 1 else 0
-        learnt = options[chosen][1]
         if len(options) == 1:
-            return learnt
+            return options[0][1]
         trials = [trial for trial, _ in options]
+        chosen = best(trials, by, losses)
+        learnt = options[chosen][1]
         return replace(learnt, selection=self._selection(trials, chosen, by, "validation rows"))
 
     def _cross_validated(self, grid: Sequence[Candidate]) -> Learnt:
@@ -93,7 +94,7 @@ class Learner:
         part = data.rows
         self.input_scaler = Scaler.standard(data.X, part.index, part.weight)
         fold = part.folds(FOLDS, data.seed, data.labels)
-        trials, judgements, scalers = [], [], []
+        trials, judgements, scalers, losses = [], [], [], []
         for likelihood in dict.fromkeys(c.likelihood for c in grid):
             group = [c for c in grid if c.likelihood == likelihood]
             scaler = self.estimator._target_scaler(data.y, part, likelihood)
@@ -113,12 +114,13 @@ class Learner:
             size = FOLDS * self.members
             for i, candidate in enumerate(group):
                 judged = self._out_of_fold(networks[i * size : (i + 1) * size], part, fold, scaler)
-                trials.append(
-                    self._trial(candidate, judged, record.best_step[i * size : (i + 1) * size])
-                )
+                steps = record.best_step[i * size : (i + 1) * size]
+                trial, loss = self._trial(candidate, judged, steps)
+                trials.append(trial)
+                losses.append(loss)
                 judgements.append(judged)
                 scalers.append(scaler)
-        chosen = best(trials, "nll")
+        chosen = best(trials, "nll", losses)
         candidate, scaler = trials[chosen].candidate, scalers[chosen]
         rows = self._rows(data.X, data.y, part, scaler)
         networks, record, schedule = self._train(
@@ -247,19 +249,23 @@ class Learner:
             concatenate(dists), self.data.X[joined.index], self.data.y[joined.index], joined.uneven
         )
 
-    def _trial(self, candidate: Candidate, judged: Judged, steps: list[int]) -> Trial:
+    def _trial(
+        self, candidate: Candidate, judged: Judged, steps: list[int]
+    ) -> tuple[Trial, NDArray[np.float64]]:
+        """How a candidate did, and its NLL row by row."""
         kind = self.estimator._calibration_kind()
         dist, factor = judged.dist, None
         if kind is not None:
             fitted = calibration.fit(kind, dist, judged.y, judged.weight)
             dist, factor = fitted.apply(dist), fitted.summary()
-        return Trial(
+        trial = Trial(
             candidate,
             nll=calibration.weighted_nll(dist, judged.y, judged.weight),
             deviation_area=None if dist.is_categorical else metrics.deviation_area(dist, judged.y),
             calibration=factor,
             best_step=max(1, round(float(np.mean(steps)))),
         )
+        return trial, -dist.log_prob(judged.y).reshape(len(judged.y), -1).mean(1)
 
     def _record(
         self, record: TrainingRecord, schedule: Schedule, own: slice, rows: int, held: int

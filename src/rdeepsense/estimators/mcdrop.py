@@ -82,6 +82,11 @@ class MCDrop(NetworkEstimator):
         self.drop_prob = drop_prob
         self.input_drop_prob = input_drop_prob
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # the masks a row meets depend on its place in the table
+        return tags
+
     def predict_dist(self, X: Any, samples: int | None = None) -> Any:
         """The predictive distribution of each row from `samples` passes (the estimator's own)."""
         return super().predict_dist(X, samples)

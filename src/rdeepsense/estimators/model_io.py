@@ -13,6 +13,7 @@ import torch
 
 from rdeepsense import __version__, model_file
 from rdeepsense.calibration import KINDS
+from rdeepsense.conformal import Conformal
 from rdeepsense.estimators.scaling import Scaler
 
 # Arguments that belong to the machine a model was fitted on, or that JSON cannot hold.
@@ -47,6 +48,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             tensors |= {f"{name}.shift": scaler.shift, f"{name}.scale": scaler.scale}
     if calibration is not None:
         tensors |= {f"calibration.{k}": v for k, v in calibration.arrays().items()}
+    if estimator.conformal_ is not None:
+        tensors["conformal.scores"] = estimator.conformal_.scores
+        tensors["conformal.group"] = estimator.conformal_.group
+        header["conformal_groups"] = list(estimator.conformal_.labels)
     if len(estimator.kept_rows_[0]):
         tensors["rows.X"], tensors["rows.y"] = estimator.kept_rows_
     estimator._describe_learnt(header, tensors)
@@ -72,6 +77,11 @@ def restore(
     estimator.calibration_ = (
         None if kind is None else KINDS[kind](**under("calibration.", tensors, scalars=True))
     )
+    estimator.conformal_ = None
+    if "conformal.scores" in tensors:
+        estimator.conformal_ = Conformal(
+            **under("conformal.", tensors), labels=tuple(header["conformal_groups"])
+        )
     estimator.training_ = header["training"]
     estimator.selection_ = header["selection"]
     estimator.validation_scores_ = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
 from torch import nn
 
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.estimators import checks
+from rdeepsense.estimators.distillation import lessons
 from rdeepsense.estimators.inference import choose_device, matched, sampled_passes, single_pass
 from rdeepsense.estimators.network_estimator import NetworkEstimator
 from rdeepsense.estimators.scaling import Scaler
@@ -70,6 +71,19 @@ class RDeepSense(NetworkEstimator):
         the single pass's.
         """
         return super().predict_dist(X, samples)
+
+    def distil(self, teacher: Any, X: Any, y: Any = None) -> Self:
+        """Train this one-pass student on a teacher's predictive distributions; returns self.
+
+        The student fits quantiles of the teacher's distribution at the rows of X and at rows near
+        them, where the teacher has opinions and the table has no rows. With `y` the targets count
+        as much as the teacher. Step, scale and whatever else is chosen are chosen on rows held
+        out, against the teacher.
+        """
+        table, targets, weight = lessons(teacher, X, y, self.random_state)
+        self.fit(table, targets, sample_weight=weight)
+        self.training_["teacher"] = type(teacher).__name__
+        return self
 
     def _passes(
         self,

@@ -30,10 +30,21 @@ class RegressionTargets(MultiOutputMixin, RegressorMixin):
         dist = self.predict_dist(X)
         return (dist.mean, dist.std) if return_std else dist.mean
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Floats, Floats]:
-        """The central interval that should hold the truth with probability `coverage`."""
-        low, high = self.predict_dist(X).interval(coverage)
-        return low, high
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, method: str = "predicted", groups: Any = None
+    ) -> tuple[Floats, Floats]:
+        """The central interval that should hold the truth with probability `coverage`.
+
+        "predicted" is that of the predictive distribution; "conformal" has a guarantee for
+        finite samples, given rows set aside (`conformalise`).
+        """
+        checks.check_choice("method", method, ("predicted", "conformal"))
+        dist = self.predict_dist(X)
+        if method == "predicted":
+            low, high = dist.interval(coverage)
+            return low, high
+        reach = self._thresholds(coverage, len(dist), groups).reshape(-1, *dist.shape[1:])
+        return dist.mean - reach * dist.std, dist.mean + reach * dist.std
 
     def _encode(self, y: Any, rows: int, weight: Floats | None) -> NDArray[Any]:
         targets = checks.check_targets(y, rows)
@@ -91,6 +102,12 @@ class ClassTargets(ClassifierMixin):
         """The probability of each class, in the order of `classes_`."""
         probs: Floats = self.predict_dist(X).mean
         return probs
+
+    def predict_set(self, X: Any, coverage: float = 0.9, groups: Any = None) -> NDArray[np.bool_]:
+        """Which classes, (rows, classes), a conformal set of this coverage holds."""
+        probs = self.predict_proba(X)
+        inside: NDArray[np.bool_] = 1 - probs <= self._thresholds(coverage, len(probs), groups)
+        return inside
 
     def _encode(self, y: Any, rows: int, weight: Floats | None) -> NDArray[Any]:
         y = self._labels(y, rows)

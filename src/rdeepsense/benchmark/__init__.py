@@ -1,0 +1,1 @@
+"""Methods compared on data sets with fixed splits: trials, their statistics, resumable runs."""

@@ -1,0 +1,121 @@
+"""Running cells: those that are finished are read, the others run, here or in processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from rdeepsense.benchmark.cells import Cell
+from rdeepsense.benchmark.datafile import DataSet
+from rdeepsense.benchmark.trial import Trial
+from rdeepsense.errors import InputError, RDeepSenseError
+from rdeepsense.methods import Method, by_family
+from rdeepsense.training.progress import Progress
+
+Done = list[tuple[Cell, Trial]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out: the finished cells, how many of them ran now, and what failed."""
+
+    done: Done
+    ran: int
+    failed: list[tuple[Cell, str]]
+
+
+def cells_of(
+    datasets: Sequence[DataSet],
+    splits: Sequence[int] | None,
+    methods: Sequence[Method],
+    hidden: tuple[int, ...],
+    seed: int,
+    epochs: int | None = None,
+) -> list[Cell]:
+    """All cells, split by split over all data sets.
+
+    In this order a stopped run has about equally many splits of everything, and the time left
+    follows from the share that is done, however different the data sets are in size.
+    """
+    for data in datasets:
+        beyond = [split for split in splits or () if split >= data.splits]
+        if beyond:
+            raise InputError(f"{data.name}: has splits 0 to {data.splits - 1}; got {beyond[0]}")
+    last = max(data.splits for data in datasets)
+    return [
+        Cell(data, split, family, hidden, seed, epochs)
+        for split in (range(last) if splits is None else dict.fromkeys(splits))
+        for data in datasets
+        if split < data.splits
+        for family in by_family(methods).values()
+    ]
+
+
+def run_cells(cells: Sequence[Cell], folder: Path, jobs: int, progress: Progress) -> Outcome:
+    """Run what is not in `folder` yet; each cell is written there as soon as it is finished.
+
+    A cell that fails does not stop the others. It leaves no file, so the next run tries it again.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = [(cell, cell.read(folder)) for cell in cells]
+    done: Done = [(cell, trial) for cell, trial in found if trial is not None]
+    pending = [cell for cell, trial in found if trial is None]
+    failed: list[tuple[Cell, str]] = []
+    ran = 0
+    progress.start("benchmark", len(cells), len(done))
+    try:
+        for cell, result in _results(pending, jobs):
+            if isinstance(result, str):
+                failed.append((cell, result))
+            else:
+                cell.write(folder, result)
+                done.append((cell, result))
+                ran += 1
+            at = f"{cell.data.name} split {cell.split}, {cell.family}"
+            finished = len(done) + len(failed)
+            progress.update(finished, f"{finished} of {len(cells)} cells, last {at}")
+    finally:
+        progress.close()
+    order = {id(cell): number for number, cell in enumerate(cells)}
+    return Outcome(sorted(done, key=lambda pair: order[id(pair[0])]), ran, failed)
+
+
+def _results(pending: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Trial | str]]:
+    """Each cell with its trial, or with what went wrong, as they finish."""
+    if jobs == 1 or len(pending) < 2:
+        for cell in pending:
+            yield cell, _attempt(cell)
+        return
+    # spawn: a forked child of a process with threads, as torch has them, may hang.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(pending)), context, initializer=_one_thread)
+    try:
+        futures: dict[Future[Trial | str], Cell] = {
+            pool.submit(_attempt, cell): cell for cell in pending
+        }
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenProcessPool as error:
+        raise RDeepSenseError(
+            "a process of --jobs ended before its time (out of memory?); finished cells are kept, "
+            "run the same command again to go on"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _attempt(cell: Cell) -> Trial | str:
+    try:
+        return cell.run()
+    except (RDeepSenseError, ValueError, ArithmeticError) as error:
+        return " ".join(str(error).split()) or type(error).__name__
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)

@@ -1,0 +1,189 @@
+"""`rdeepsense benchmark uci`: the methods on data sets with fixed splits, resumable."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rdeepsense.cli.terminal import Terminal, new_table, write_json
+from rdeepsense.errors import InputError, RDeepSenseError, require
+from rdeepsense.files import write_whole
+
+if TYPE_CHECKING:
+    from rdeepsense.benchmark.tables import Table
+    from rdeepsense.training.progress import Progress
+
+METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
+MOST_SPLITS = 9_999
+
+benchmark = typer.Typer(
+    help="Compare the methods on data sets with fixed splits.", no_args_is_help=True
+)
+
+
+@benchmark.callback()
+def _group() -> None:
+    """Compare the methods on data sets with fixed splits."""
+
+
+@benchmark.command()
+def uci(
+    data: Annotated[Path, typer.Option(help="Folder with one .npz file for each data set.")],
+    datasets: Annotated[
+        str | None, typer.Option(help="Names, or how they begin, such as boston,yacht; else all.")
+    ] = None,
+    splits: Annotated[
+        str | None, typer.Option(help="Which splits, such as 0-4 or 0,3,7-9; else all.")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper, SSP-k, "
+            f"GP; else {METHODS} and, where gpytorch is installed, GP."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for cells and results.")] = Path("benchmark"),
+    jobs: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 1,
+    hidden: Annotated[str, typer.Option(help="Widths of the hidden layers.")] = "64,64",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run the methods on every split and write results.json and report.html.
+
+    A data set is a file NAME.npz with the arrays x (N, d), y (N,) and test_mask (splits,
+    ceil(N / 8)): for each split the packed bits of its rows, 1 for a test row, as
+    np.packbits(is_test, axis=1) makes them. No pickles.
+
+    Each finished cell (data set, split, family of methods) is a file under OUT/cells; a run that
+    was stopped goes on where it was, and what is there is not run again.
+    """
+    chosen = methods or (METHODS + (",GP" if find_spec("gpytorch") else ""))
+    run_uci(
+        data=data,
+        datasets=_words(datasets),
+        splits=_numbers(splits),
+        methods=chosen.split(","),
+        out=out,
+        jobs=jobs,
+        hidden=_widths(hidden),
+        seed=seed,
+        quiet=quiet,
+    )
+
+
+def run_uci(
+    data: Path,
+    datasets: list[str] | None,
+    splits: list[int] | None,
+    methods: list[str],
+    out: Path,
+    jobs: int = 1,
+    hidden: tuple[int, ...] = (64, 64),
+    seed: int = 0,
+    quiet: bool = False,
+    epochs: int | None = None,
+) -> dict[str, Any]:
+    """Everything `benchmark uci` does; returns what it wrote to results.json."""
+    require("matplotlib", "report")
+    from rdeepsense.benchmark.datafile import find, load
+    from rdeepsense.benchmark.results import results_of
+    from rdeepsense.benchmark.run import cells_of, run_cells
+    from rdeepsense.benchmark.tables import tables_of
+    from rdeepsense.methods import parse_all
+    from rdeepsense.report.benchmark import benchmark_page
+
+    terminal = Terminal(quiet)
+    chosen = parse_all(methods)
+    files = find(data, datasets)
+    cells = cells_of([load(file) for file in files], splits, chosen, hidden, seed, epochs)
+    _make_folder(out)
+    terminal.line(f"{len(files)} data sets, {len(chosen)} methods, {len(cells)} cells")
+    outcome = run_cells(cells, out / "cells", jobs, _progress(quiet))
+    terminal.line(f"{outcome.ran} cells run now, {len(outcome.done) - outcome.ran} found finished")
+    if not outcome.done:
+        raise RDeepSenseError(f"no cell could be run; the first: {outcome.failed[0][1]}")
+    results = results_of(outcome, chosen, hidden, seed)
+    tables = tables_of(results)
+    write_json(out / "results.json", results)
+    write_whole(out / "report.html", benchmark_page(results, tables))
+
+    for table in tables:
+        terminal.table(_rich(table))
+    for row in results["published"]:
+        terminal.line(f"{row['method']}: {row['source']} ({row['remark']})")
+    for row in results["warnings"]:
+        terminal.line(f"{row['family']} warned in {row['cells']} cells: {row['example']}")
+    for path in (out / "results.json", out / "report.html"):
+        terminal.line(f"wrote {path}")
+    if outcome.failed:
+        cell, error = outcome.failed[0]
+        raise RDeepSenseError(
+            f"{len(outcome.failed)} cells failed and will be tried again by the same command; the "
+            f"first, {cell.family} on {cell.data.name} split {cell.split}: {error}"
+        )
+    return results
+
+
+def _rich(table: Table) -> Any:
+    from rich.text import Text
+
+    shown = new_table(table.title, table.header, table.caption)
+    for number, row in enumerate(table.rows):
+        style = "dim italic" if number in table.aside else ""
+        cells = [
+            Text(text, style="bold" if (number, column) in table.strong else style)
+            for column, text in enumerate(row)
+        ]
+        shown.add_row(*cells)
+    return shown
+
+
+def _progress(quiet: bool) -> Progress:
+    """A bar at a terminal, lines elsewhere: a benchmark that takes an hour should be seen to."""
+    from rdeepsense.training.progress import Bar, Lines, Silent
+
+    if quiet:
+        return Silent()
+    return Bar(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr)
+
+
+def _make_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file; give a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK):
+        raise InputError(f"--out {out}: the folder cannot be written to")
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",")]
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    """0,3,7-9 as [0, 3, 7, 8, 9]."""
+    if text is None:
+        return None
+    numbers: list[int] = []
+    for word in text.split(","):
+        first, dash, last = (part.strip() for part in word.partition("-"))
+        if not first.isdecimal() or (dash and not (last.isdecimal() and int(last) >= int(first))):
+            raise InputError(f"--splits {text!r}: give numbers or ranges, such as 0-4 or 0,3,7-9")
+        if int(last or first) > MOST_SPLITS:
+            raise InputError(f"--splits {text!r}: beyond {MOST_SPLITS}, more than any data set has")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def _widths(hidden: str) -> tuple[int, ...]:
+    try:
+        widths = tuple(int(width) for width in hidden.split(","))
+    except ValueError:
+        widths = ()
+    if not widths or min(widths) < 1:
+        raise InputError(f"--hidden {hidden!r}: give widths separated by commas, such as 64,64")
+    return widths

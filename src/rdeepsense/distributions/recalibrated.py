@@ -1,0 +1,148 @@
+"""A distribution whose probabilities were corrected by a monotone map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from rdeepsense.distributions import checks
+from rdeepsense.distributions.base import Distribution, concatenate
+from rdeepsense.distributions.checks import Array, Seed
+from rdeepsense.distributions.gaussian import Gaussian
+from rdeepsense.distributions.mixture import Mixture
+from rdeepsense.distributions.student import StudentT
+from rdeepsense.errors import InputError
+
+LEVELS = 1_000  # equally likely values that stand for a distribution in its moments
+FEW_LEVELS = 100  # the same for mixtures, whose quantiles are searched for
+
+
+class Recalibrated(Distribution):
+    """P(Y <= y) = R(F(y)), with F that of `base` and R through the knots (stated, actual).
+
+    Both run from 0 to 1 and rise strictly; between knots R is a straight line, so the density is
+    that of the base times the slope of R.
+    """
+
+    base: Gaussian | StudentT | Mixture
+    stated: Array
+    actual: Array
+
+    def __init__(
+        self,
+        base: Gaussian | StudentT | Mixture,
+        stated: npt.ArrayLike,
+        actual: npt.ArrayLike,
+    ) -> None:
+        if base.is_categorical:
+            raise InputError("only continuous distributions can be recalibrated")
+        knots = checks.finite("stated", stated), checks.finite("actual", actual)
+        for name, values in zip(("stated", "actual"), knots, strict=True):
+            rises = values.ndim == 1 and len(values) >= 2 and bool((np.diff(values) > 0).all())
+            if not rises or values[0] != 0 or values[-1] != 1:
+                raise InputError(f"{name} must rise strictly from 0 to 1; got {values}")
+        object.__setattr__(self, "base", base)
+        self._freeze(stated=knots[0], actual=knots[1])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Recalibrated)
+            and self.base == other.base
+            and np.array_equal(self.stated, other.stated)
+            and np.array_equal(self.actual, other.actual)
+        )
+
+    def __getitem__(self, index: Any) -> Self:
+        return type(self)(self.base[index], self.stated, self.actual)
+
+    def _followed_by(self, others: Sequence[Self]) -> Self:
+        base = concatenate([self.base, *(other.base for other in others)])
+        return type(self)(base, self.stated, self.actual)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.base.shape
+
+    @property
+    def mean(self) -> Array:
+        return self._moments()[0]
+
+    @property
+    def std(self) -> Array:
+        return self._moments()[1]
+
+    @property
+    def var(self) -> Array:
+        return self.std**2
+
+    @property
+    def mode(self) -> Array:
+        return cast(Array, self.base.mode)
+
+    def _moments(self) -> tuple[Array, Array]:
+        """Mean and std of equally likely quantiles, on the base's own scale where it has one."""
+        if isinstance(self.base, Mixture):
+            values = self._values(FEW_LEVELS)
+            return values.mean(0), values.std(0)
+        df = getattr(self.base, "df", None)
+        kinds = np.unique(df) if df is not None else np.array([0.0])
+        mean, std = np.empty(self.shape), np.empty(self.shape)
+        for kind in kinds:
+            one = Gaussian(0.0, 1.0) if df is None else StudentT(0.0, 1.0, kind)
+            values = Recalibrated(one, self.stated, self.actual)._values(LEVELS)
+            where = np.ones(self.shape, dtype=bool) if df is None else df == kind
+            mean[where], std[where] = values.mean(), values.std()
+        return self.base._centre + self.base._width * mean, self.base._width * std
+
+    def _values(self, count: int) -> Array:
+        levels = (np.arange(count) + 0.5) / count
+        return self.quantile(levels.reshape(-1, *[1] * len(self.shape)))
+
+    def log_prob(self, y: npt.ArrayLike) -> Array:
+        """log f(y) + log R'(F(y))."""
+        slopes = np.diff(self.actual) / np.diff(self.stated)
+        at = np.searchsorted(self.stated, self.base.cdf(y), side="right") - 1
+        return self.base.log_prob(y) + np.log(slopes[np.clip(at, 0, len(slopes) - 1)])
+
+    def cdf(self, y: npt.ArrayLike) -> Array:
+        """R(F(y))."""
+        return np.interp(self.base.cdf(y), self.stated, self.actual)
+
+    def quantile(self, q: npt.ArrayLike) -> Array:
+        """The base's quantile at the level that R maps to q."""
+        wanted = checks.fractions("q", q, self.shape)
+        return cast(Array, self.base.quantile(np.interp(wanted, self.actual, self.stated)))
+
+    def interval(self, coverage: npt.ArrayLike) -> tuple[Array, Array]:
+        """The central interval: probability (1 - coverage) / 2 on each side of it."""
+        tail = (1 - checks.fractions("coverage", coverage, self.shape)) / 2
+        return self.quantile(tail), self.quantile(1 - tail)
+
+    def entropy(self) -> Array:
+        """E[-log p(Y)] over equally likely values."""
+        return cast(Array, -self.log_prob(self._values(LEVELS)).mean(0))
+
+    def crps(self, y: npt.ArrayLike) -> Array:
+        """2 E over levels t of (1[y < q_t] - t)(q_t - y), the sum of all quantile losses."""
+        truth = checks.numbers("y", y, self.shape)
+        values = self._values(FEW_LEVELS if isinstance(self.base, Mixture) else LEVELS)
+        level = (np.arange(len(values)) + 0.5) / len(values)
+        level = level.reshape(-1, *[1] * len(self.shape))
+        return cast(Array, 2 * (((truth < values) - level) * (values - truth)).mean(0))
+
+    def sample(self, n: int, rng: Seed) -> Array:
+        """n independent draws of every entry, of shape (n, *shape)."""
+        return self.quantile(checks.generator(rng).random((checks.count(n), *self.shape)))
+
+    def affine(self, shift: npt.ArrayLike, scale: npt.ArrayLike) -> Recalibrated:
+        """The distribution of shift + scale * Y, for a scale above 0."""
+        return Recalibrated(
+            self.base.affine(shift, checks.positive("scale", scale)), self.stated, self.actual
+        )

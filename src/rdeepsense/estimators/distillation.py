@@ -1,0 +1,57 @@
+"""What a teacher's distributions are as a table to learn from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from rdeepsense.errors import InputError
+
+QUANTILES = 8  # equally likely values that stand for a predicted distribution
+NEIGHBOURS = 3  # further inputs for each row
+NEARBY = 0.1  # their distance, in standard deviations of each input
+
+
+def lessons(
+    teacher: Any, X: Any, y: Any, random_state: Any
+) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
+    """Inputs, targets and weights that say what the teacher says, and y where it is given."""
+    if not hasattr(teacher, "predict_dist"):
+        raise InputError(f"the teacher is a {type(teacher).__name__}, which has no predict_dist")
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    rows = np.asarray(X, dtype=np.float64)
+    near = [rows] + [
+        rows + NEARBY * np.nanstd(rows, axis=0) * rng.standard_normal(rows.shape)
+        for _ in range(NEIGHBOURS)
+    ]
+    places = np.concatenate(near)
+    dist = teacher.predict_dist(_like(X, places))
+    levels = (np.arange(QUANTILES) + rng.random((len(places), QUANTILES))) / QUANTILES
+    levels = levels.T.reshape(QUANTILES, len(places), *[1] * (len(dist.shape) - 1))
+    targets = np.concatenate([np.asarray(dist.quantile(level)) for level in levels])
+    table = np.tile(places, (QUANTILES, 1))
+    weight = np.ones(len(table))
+    classes = getattr(teacher, "classes_", None)
+    if classes is not None:
+        targets = classes[targets]
+    if y is not None:
+        y = np.asarray(y)
+        if y.shape != (len(rows), *targets.shape[1:]):
+            raise InputError(f"y has shape {y.shape}, the teacher predicts {dist.shape}")
+        table, targets = np.concatenate([table, rows]), np.concatenate([targets, y])
+        weight = np.concatenate([weight, np.full(len(rows), len(weight) / len(rows))])
+    return _like(X, table), targets, weight
+
+
+def _like(X: Any, values: NDArray[np.float64]) -> Any:
+    """The values as a table of X's kind, so that feature names are kept."""
+    if hasattr(X, "columns") and not isinstance(X, np.ndarray):
+        return type(X)(values, **{_names_argument(X): list(X.columns)})
+    return values
+
+
+def _names_argument(X: Any) -> str:
+    return "columns" if type(X).__module__.startswith("pandas") else "schema"

@@ -1,0 +1,162 @@
+"""The paper's methods by name: which estimator each is, and how it predicts (section 4.3).
+
+Methods of one family share one fitted model: RDeepSense and every RDeepSense-MCk, MCDrop-k for
+every k, SSP-k for every k from the bank of the largest. In a comparison the families have the same
+budget: the same layers and training, and whatever a family leaves open (head, alpha, dropout,
+noise, calibration) is chosen on validation rows.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rdeepsense.errors import InputError, require
+
+REFERENCE = "RDeepSense"  # the single pass, which paired differences are taken against
+METHODS = ("RDeepSense", "RDeepSense-MC20", "MCDrop-20", "SSP-5")
+ACCEPTED = (
+    "RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper, SSP-k, GP "
+    "(k is a whole number, at least 2 for MCDrop)"
+)
+TASKS = ("regression", "classification")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One fitted model: its estimator and what is fixed or left open in it."""
+
+    estimator: str  # "RDeepSense" stands for RDeepSenseRegressor and RDeepSenseClassifier
+    about: str
+    options: dict[str, Any]
+    regression_options: dict[str, Any]
+    passes_option: str | None = None  # the argument that fixes how many passes it is fitted for
+    is_network: bool = True
+
+
+FAMILIES = {
+    "RDeepSense": Family(
+        "RDeepSense",
+        "head, alpha and dropout chosen on validation rows",
+        {"alpha": "auto", "drop_prob": "auto"},
+        {"likelihood": "auto"},
+    ),
+    "RDeepSense-default": Family(
+        "RDeepSense", "the default recipe: Gaussian head, nothing chosen", {}, {}
+    ),
+    "MCDrop": Family(
+        "MCDrop",
+        "Gal's MC dropout; dropout and observation noise chosen on validation rows",
+        {"drop_prob": "auto", "noise": "tuned"},
+        {},
+        "samples",
+    ),
+    "MCDrop-paper": Family(
+        "MCDrop",
+        "MC dropout as in the RDeepSense paper: dropout 0.05 and no observation noise",
+        {"drop_prob": 0.05, "noise": "none"},
+        {},
+        "samples",
+    ),
+    "SSP": Family(
+        "SSP",
+        "deep ensemble; head chosen on validation rows",
+        {},
+        {"likelihood": "auto"},
+        "members",
+    ),
+    "GP": Family("GP", "Gaussian process", {}, {}, None, False),
+}
+
+_FORMS = (
+    (re.compile(r"RDeepSense-MC(\d+)", re.I), "RDeepSense", "RDeepSense-MC{}"),
+    (re.compile(r"MCDrop-(\d+)", re.I), "MCDrop", "MCDrop-{}"),
+    (re.compile(r"MCDrop-(\d+)(?:-paper| \(paper\))", re.I), "MCDrop-paper", "MCDrop-{}-paper"),
+    (re.compile(r"SSP-(\d+)", re.I), "SSP", "SSP-{}"),
+)
+_SINGLE = {name.lower(): name for name in ("RDeepSense", "RDeepSense-default", "GP")}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to predict: a family's fitted model, and the samples asked of it."""
+
+    name: str
+    family: str
+    samples: int | None  # of predict_dist; None is the model's one way
+
+    @property
+    def passes(self) -> int | None:
+        """Forward passes of one prediction; None for the GP, which is no network."""
+        if not FAMILIES[self.family].is_network:
+            return None
+        return self.samples or 1
+
+    @property
+    def about(self) -> str:
+        """One line for a legend."""
+        return FAMILIES[self.family].about
+
+
+def parse(name: str) -> Method:
+    """The method of that name."""
+    text = " ".join(str(name).split())
+    if text.lower() in _SINGLE:
+        single = _SINGLE[text.lower()]
+        return Method(single, single, None)
+    for form, family, canonical in _FORMS:
+        match = form.fullmatch(text)
+        if match is None:
+            continue
+        count, least = int(match[1]), 2 if family.startswith("MCDrop") else 1
+        if count < least:
+            raise InputError(f"method {text!r}: k must be at least {least}")
+        return Method(canonical.format(count), family, count)
+    raise InputError(f"method {text!r} is unknown; accepted: {ACCEPTED}")
+
+
+def parse_all(names: Iterable[str]) -> tuple[Method, ...]:
+    """The methods of these names, each once; what GP needs is checked at once."""
+    if isinstance(names, str):
+        names = names.split(",")
+    methods = tuple(dict.fromkeys(parse(name) for name in names))
+    if not methods:
+        raise InputError(f"methods is empty; accepted: {ACCEPTED}")
+    if any(method.family == "GP" for method in methods):
+        require("gpytorch", "gp")
+    return methods
+
+
+def by_family(methods: Sequence[Method]) -> dict[str, tuple[Method, ...]]:
+    """The methods that share a fitted model, family by family in the order given."""
+    families = dict.fromkeys(method.family for method in methods)
+    return {
+        family: tuple(method for method in methods if method.family == family)
+        for family in families
+    }
+
+
+def build(
+    methods: Sequence[Method],
+    task: str,
+    hidden: Sequence[int],
+    random_state: int,
+    epochs: int | None = None,
+) -> Any:
+    """The unfitted estimator that serves all these methods of one family."""
+    if task not in TASKS:
+        raise InputError(f"task = {task!r} is unknown; accepted: {', '.join(TASKS)}")
+    family = FAMILIES[methods[0].family]
+    options: dict[str, Any] = {"random_state": random_state, "verbose": False, **family.options}
+    if family.is_network:
+        options |= {"hidden": tuple(hidden), "epochs": epochs}
+    if task == "regression":
+        options |= family.regression_options
+    if family.passes_option is not None:
+        options[family.passes_option] = max(method.samples or 1 for method in methods)
+    kind = "Regressor" if task == "regression" else "Classifier"
+    estimators = importlib.import_module("rdeepsense.estimators")
+    return getattr(estimators, family.estimator + kind)(**options)
