@@ -86,7 +86,7 @@ def test_no_row_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "run_trial", fake)
     labels = np.repeat(["a", "b"], 300)
     inputs = np.repeat(rng.normal(size=(200, 2)), 3, axis=0)
-    rds.compare(inputs, labels, ["GP"], splits=3, verbose=False)
+    rds.compare(inputs, labels, ["SSP-1"], splits=3, verbose=False)
     for train, test, groups in seen:
         assert not set(map(bytes, train[0])) & set(map(bytes, test[0]))
         assert np.unique(test[1], return_counts=True)[1].tolist() == [30, 30]  # each its share
@@ -96,7 +96,7 @@ def test_no_row_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
 
     seen.clear()
     users = np.tile(np.arange(20), 30)
-    rds.compare(rng.normal(size=(600, 2)), labels, ["GP"], splits=1, groups=users, verbose=False)
+    rds.compare(rng.normal(size=(600, 2)), labels, ["SSP-1"], splits=1, groups=users, verbose=False)
     ((train, test, groups),) = seen
     assert len(test[1]) == 60  # two users of twenty
     assert len(groups) == len(train[1]) == 540

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from rdeepsense import (
@@ -11,7 +13,7 @@ from rdeepsense import (
     RDeepSenseRegressor,
     SSPRegressor,
 )
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, MissingExtraError
 from rdeepsense.methods import METHODS, build, by_family, parse, parse_all
 
 
@@ -51,10 +53,16 @@ def test_too_few_passes(name: str, least: int) -> None:
 
 
 def test_lists() -> None:
-    assert [m.name for m in parse_all("SSP-5,SSP-5, GP")] == ["SSP-5", "GP"]
+    assert [m.name for m in parse_all("SSP-5,SSP-5, MCDrop-2")] == ["SSP-5", "MCDrop-2"]
     assert len(parse_all(METHODS)) == len(METHODS)
     with pytest.raises(InputError, match="methods is empty"):
         parse_all([])
+
+
+def test_gp_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gpytorch", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'rdeepsense\[gp\]'"):
+        parse_all(["RDeepSense", "GP"])
 
 
 def test_families_share_one_model() -> None:

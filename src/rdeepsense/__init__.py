@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         TrainingError,
     )
     from rdeepsense.estimators import (
+        GPClassifier,
+        GPRegressor,
         MCDropClassifier,
         MCDropRegressor,
         RDeepSenseClassifier,
@@ -49,6 +51,8 @@ _HOMES = {
     "ModelFileError": "errors",
     "RDeepSenseError": "errors",
     "TrainingError": "errors",
+    "GPClassifier": "estimators",
+    "GPRegressor": "estimators",
     "MCDropClassifier": "estimators",
     "MCDropRegressor": "estimators",
     "RDeepSenseClassifier": "estimators",
@@ -66,6 +70,8 @@ __all__ = [
     "CheckpointError",
     "Comparison",
     "ConversionError",
+    "GPClassifier",
+    "GPRegressor",
     "Gaussian",
     "InputError",
     "MCDropClassifier",

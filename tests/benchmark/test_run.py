@@ -79,18 +79,22 @@ def test_finished_cells_are_not_run_again(data: Path, tmp_path: Path, calls: lis
     assert [c.file_name for c, _ in mended.done] == [c.file_name for c in cells(data)]
 
 
-def test_a_changed_setting_is_another_cell(data: Path, tmp_path: Path, calls: list[str]) -> None:
+def test_a_changed_setting_is_another_cell(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = cells(data, ("RDeepSense-default",), splits=[0])[:1]
     run_cells(one, tmp_path / "cells", 1, Silent())
+    assert one[0].key["code"] == cells_module.code_digest()
     other_seed = cells(data, ("RDeepSense-default",), seed=7, splits=[0])[:1]
     assert other_seed[0].file_name != one[0].file_name
     assert run_cells(other_seed, tmp_path / "cells", 1, Silent()).ran == 1
     assert run_cells(one, tmp_path / "cells", 1, Silent()).ran == 0
+    monkeypatch.setattr(cells_module, "code_digest", lambda: "of other code")
+    after_an_edit = cells(data, ("RDeepSense-default",), splits=[0])[:1]
+    assert run_cells(after_an_edit, tmp_path / "cells", 1, Silent()).ran == 1
 
 
-def test_more_methods_of_a_model_join_its_cell(
-    data: Path, tmp_path: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_methods_of_a_model_join_its_cell(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cells"
     three, two = ("SSP-1", "SSP-3"), ("SSP-2", "SSP-3")
     run_cells(cells(data, three, splits=[0])[:1], folder, 1, Silent())

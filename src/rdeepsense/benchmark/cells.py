@@ -1,8 +1,8 @@
 """Cells: one family on one split of one data set, each a JSON file that is there when it is done.
 
 A cell is known by everything that its figures follow from (data, split, estimator and all its
-arguments, version of this package); its file name carries a hash of that, so that a changed
-setting is another cell and never mistaken for an old one.
+arguments, this package's code); its file name carries a hash of that, so that a changed setting is
+another cell and never mistaken for an old one.
 """
 
 from __future__ import annotations
@@ -10,15 +10,29 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import rdeepsense
 from rdeepsense import __version__
 from rdeepsense.benchmark.datafile import DataSet
 from rdeepsense.benchmark.trial import Trial, run_trial
 from rdeepsense.files import write_whole
 from rdeepsense.methods import Method, build
+
+ELSEWHERE = ("cli", "report", "benchmark", "tasks", "device")  # rooms that no figure follows from
+
+
+@cache
+def code_digest() -> str:
+    """Of the code that figures follow from: a version number does not change with every line."""
+    package, digest = Path(rdeepsense.__file__).parent, hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package)
+        if place.parts[0] not in ELSEWHERE:
+            digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,7 @@ class Cell:
             "estimator": type(model).__name__,
             "arguments": model.get_params(deep=False),
             "version": __version__,
+            "code": code_digest(),
         }
         plain: dict[str, Any] = json.loads(json.dumps(key, default=str))
         return plain

@@ -18,6 +18,10 @@ from rdeepsense.methods import Method, build
 Trial = dict[str, Any]
 """{"fit_seconds": 1.2, "chosen": {...}, "warnings": [...], "methods": {name: figures}}"""
 
+# What an estimator warns of when Ctrl-C stops one of its trainings, before it goes on with what it
+# has. A half-trained model is no result, so here this is an error, and the interrupt is a real one.
+INTERRUPTED = "training was interrupted"
+
 
 def run_trial(
     methods: Sequence[Method],
@@ -33,11 +37,13 @@ def run_trial(
     model = build(methods, task, hidden, random_state, epochs)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.filterwarnings("error", INTERRUPTED)
         begin = time.perf_counter()
-        model.fit(*train, groups=groups)
+        try:
+            model.fit(*train, groups=groups)
+        except UserWarning as stopped:
+            raise KeyboardInterrupt from stopped
         seconds = time.perf_counter() - begin
-        if getattr(model, "training_", {}).get("interrupted"):
-            raise KeyboardInterrupt  # a half-trained model is no result
         figures = {method.name: _judge(model, method, *test) for method in methods}
     chosen: Any = getattr(model, "candidate_", None)  # a GP chooses among no candidates
     return {

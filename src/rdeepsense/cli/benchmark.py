@@ -60,7 +60,8 @@ def uci(
     np.packbits(is_test, axis=1) makes them. No pickles.
 
     Each finished cell (data set, split, family of methods) is a file under OUT/cells; a run that
-    was stopped goes on where it was, and what is there is not run again.
+    was stopped goes on where it was, and what is there is not run again. Other data, settings or
+    code make other cells.
     """
     chosen = methods or (METHODS + (",GP" if find_spec("gpytorch") else ""))
     run_uci(

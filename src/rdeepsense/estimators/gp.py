@@ -28,6 +28,8 @@ from rdeepsense.training.progress import progress_for
 METHODS = ("auto", "exact", "variational")
 EXACT_ROWS = 3_000
 EXACT_STEPS = 100
+BATCH = 1_024
+LEARNING_RATE = 0.05
 CHUNK = 1_024  # rows predicted at a time: with 3,000 training rows, 25 MB of covariances
 LATENT_DRAWS = 64
 MODELS: dict[str, type[GP]] = {"exact": ExactGP, "variational": SparseGP}
@@ -41,7 +43,7 @@ class GaussianProcess(DistributionEstimator):
     inducing : inducing points of the variational method, at most one per training row.
     calibrate : fit one scale (for classes: a temperature) on validation rows, as all methods do.
     steps : steps of learning; None follows the method and the number of rows.
-    batch_size, learning_rate : of the variational method; None for 1,024 and 0.03.
+    batch_size, learning_rate : of the variational method; None for 1,024 and 0.05.
     missing : "refuse" or "mean", what to do with NaN in X.
     keep_rows : how many validation rows the model keeps, in its file as well.
     device : "auto", "cpu", "cuda".
@@ -102,8 +104,8 @@ class GaussianProcess(DistributionEstimator):
         progress = progress_for(self.verbose)
         plan = Plan(
             steps=self.steps or _steps(self.method_, len(part)),
-            batch_size=self.batch_size or CHUNK,
-            learning_rate=self.learning_rate or 0.03,
+            batch_size=self.batch_size or BATCH,
+            learning_rate=self.learning_rate or LEARNING_RATE,
             inducing=self.inducing,
             seed=data.seed,
             progress=progress,
@@ -255,7 +257,7 @@ class GPClassifier(ClassTargets, GaussianProcess):
 
 
 def _steps(method: str, rows: int) -> int:
-    """L-BFGS is done long before its limit; of mini-batches, five epochs within 1,000 to 2,000."""
+    """L-BFGS is done long before its limit; of mini-batches, five epochs within 500 to 1,000."""
     if method == "exact":
         return EXACT_STEPS
-    return int(np.clip(5 * rows // CHUNK, 1_000, 2_000))
+    return int(np.clip(5 * rows // BATCH, 500, 1_000))

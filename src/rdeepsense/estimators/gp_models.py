@@ -17,6 +17,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+CHUNK = 2_048  # rows at a time, which bounds the memory whatever the rows
 JITTER = 1e-6  # of the kernel's scale, on the diagonal at the inducing points
 
 
@@ -39,7 +40,9 @@ class GP:
         raise NotImplementedError
 
     def to(self, device: torch.device) -> Self:
-        return replace(self, **{name: t.to(device) for name, t in self._tensors().items()})
+        """On a device, laid out row by row as a file has them: BLAS rounds by the layout."""
+        moved = {name: t.to(device).contiguous() for name, t in self._tensors().items()}
+        return replace(self, **moved)
 
     def arrays(self) -> dict[str, Tensor]:
         """What a model file holds."""
@@ -68,7 +71,8 @@ class ExactGP(GP):
     @classmethod
     def conditioned(cls, prior: GP, x: Tensor, y: Tensor, weight: Tensor) -> ExactGP:
         root = factor(prior.kernel(x, x) + torch.diag(prior.noise / weight))
-        return cls(*prior._tensors().values(), x, root, torch.cholesky_solve(y, root))
+        alpha = torch.cholesky_solve(y, root)
+        return cls(prior.lengths, prior.scale, prior.noise, x, root, alpha)
 
     def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
         across = self.kernel(self.x, x)
@@ -104,7 +108,7 @@ class SparseGP(GP):
 
     @classmethod
     def conditioned(
-        cls, prior: GP, inducing: Tensor, x: Tensor, y: Tensor, weight: Tensor, chunk: int
+        cls, prior: GP, inducing: Tensor, x: Tensor, y: Tensor, weight: Tensor
     ) -> SparseGP:
         """The best q(v) for Gaussian noise, in closed form over all rows:
 
@@ -113,14 +117,15 @@ class SparseGP(GP):
         prior_root = inducing_root(prior.kernel(inducing, inducing), prior.scale)
         precision = torch.eye(len(inducing)).to(prior_root)
         shift = torch.zeros(len(inducing), y.shape[1]).to(prior_root)
-        for part in torch.arange(len(x), device=x.device).split(chunk):
+        for part in torch.arange(len(x), device=x.device).split(CHUNK):
             across = prior.kernel(inducing, x[part])
             a = torch.linalg.solve_triangular(prior_root, across, upper=False)
             weighted = a * (weight[part] / prior.noise)
             precision += weighted @ a.T
             shift += weighted @ y[part]
         mean, root = moments(precision, shift)
-        return cls(*prior._tensors().values(), inducing, prior_root, mean, root[None])
+        learnt = (prior.lengths, prior.scale, prior.noise)
+        return cls(*learnt, inducing, prior_root, mean, root[None])
 
     def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
         across = self.kernel(self.inducing, x)
@@ -148,10 +153,12 @@ def inducing_root(covariance: Tensor, scale: Tensor) -> Tensor:
 
 
 def factor(matrix: Tensor) -> Tensor:
-    """The Cholesky factor; rounding that makes a matrix indefinite is met with a larger diagonal."""
+    """The Cholesky factor; where rounding makes a matrix indefinite, of one with more diagonal."""
+    lower: Tensor
     for extra in (0.0, 1e-10, 1e-8, 1e-6):
         raised = matrix + extra * matrix.diagonal().mean() * torch.eye(len(matrix)).to(matrix)
         lower, failed = torch.linalg.cholesky_ex(raised if extra else matrix)
         if not failed:
             return lower
-    return torch.linalg.cholesky(matrix)  # raises, with the place
+    lower = torch.linalg.cholesky(matrix)  # raises, with the place
+    return lower

@@ -9,6 +9,7 @@ from torch import nn
 
 from rdeepsense import model_file
 from rdeepsense.errors import ModelFileError
+from rdeepsense.estimators.gp import GPClassifier, GPRegressor
 from rdeepsense.estimators.mcdrop import MCDropClassifier, MCDropRegressor
 from rdeepsense.estimators.model_io import restore
 from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
@@ -23,6 +24,8 @@ ESTIMATORS: dict[str, Any] = {
         MCDropClassifier,
         SSPRegressor,
         SSPClassifier,
+        GPRegressor,
+        GPClassifier,
     )
 }
 

@@ -14,7 +14,9 @@ from rdeepsense.training.loop import train
 from rdeepsense.training.progress import progress_for
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
 
-ACTIVATIONS = 1_000_000  # of one layer, over all members and rows of a batch
+# Of one layer, over all members and rows of a batch: what fits in the caches of a CPU, and what
+# keeps a GPU busy.
+ACTIVATIONS = {"cpu": 1_000_000, "cuda": 50_000_000}
 
 
 def train_networks(
@@ -33,7 +35,8 @@ def train_networks(
     `rule` gives the scoring rule of the members in a slice.
     """
     width = stack(networks[:1]).width
-    size = max(1, ACTIVATIONS // (min(schedule.batch_size, len(rows)) * width))
+    most = ACTIVATIONS["cuda" if rows.x.is_cuda else "cpu"]
+    size = max(1, most // (min(schedule.batch_size, len(rows)) * width))
     size = math.ceil(len(networks) / math.ceil(len(networks) / size))  # banks of about equal size
     done: list[StochasticNetwork] = []
     records: list[TrainingRecord] = []
