@@ -68,7 +68,14 @@ FAMILIES = {
         {"likelihood": "auto"},
         "members",
     ),
-    "GP": Family("GP", "Gaussian process", {}, {}, None, False),
+    "GP": Family(
+        "GP",
+        "Gaussian process: exact up to 3,000 rows, 256 inducing points and 300 steps beyond",
+        {"inducing": 256, "steps": 300},
+        {},
+        None,
+        False,
+    ),
 }
 
 _FORMS = (

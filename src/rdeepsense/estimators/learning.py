@@ -26,6 +26,9 @@ from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.selection import FEW_VALIDATION_ROWS, FOLDS, Candidate, Trial, best
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
+LENGTHENINGS = 2
+WORTH = 0.01  # nats that a longer training must gain
+
 
 @dataclass(frozen=True)
 class Learnt:
@@ -36,13 +39,14 @@ class Learnt:
     target_scaler: Scaler | None
     judged: Judged
     training: dict[str, Any]
-    selection: dict[str, Any] | None
+    selection: dict[str, Any]  # empty where there was nothing to choose
 
 
 class Learner:
     """Trains candidates for an estimator; `members` networks each, of seeds of their own.
 
-    With validation rows in plenty, every candidate is trained once and judged on them. With few,
+    With validation rows in plenty, every candidate is trained once and judged on them, and the
+    winner is trained longer while that pays (targets with little noise need it). With few,
     the whole grid is cross-validated in one bank (a member sees the rows of its folds through
     weights of 0 and 1), and the winner is trained once more on all rows, up to the step that was
     best on average in its folds.
@@ -80,14 +84,37 @@ class Learner:
                 losses.append(loss)
                 training = self._record(record, schedule, own, len(rows), len(held))
                 options.append(
-                    (trial, Learnt(candidate, networks[own], scaler, judged, training, None))
+                    (trial, Learnt(candidate, networks[own], scaler, judged, training, {}))
                 )
         if len(options) == 1:
             return options[0][1]
         trials = [trial for trial, _ in options]
         chosen = best(trials, by, losses)
-        learnt = options[chosen][1]
-        return replace(learnt, selection=self._selection(trials, chosen, by, "validation rows"))
+        selection = self._selection(trials, chosen, by, "validation rows")
+        learnt = replace(options[chosen][1], selection=selection)
+        if by != "nll" or self.estimator.epochs is not None:
+            return learnt
+        return self._longer(learnt, trials[chosen].nll)
+
+    def _longer(self, learnt: Learnt, nll: float) -> Learnt:
+        """Train the winner three times as long, and again, as long as that pays."""
+        data, scaler = self.data, learnt.target_scaler
+        rows = self._rows(data.X, data.y, data.train, scaler)
+        held = self._rows(data.X_val, data.y_val, data.validation, scaler)
+        learnt.selection["lengths"] = [{"steps": learnt.training["steps"], "nll": nll}]
+        epochs = learnt.training["steps"] // (len(rows) // learnt.training["batch_size"])
+        for _ in range(LENGTHENINGS):
+            epochs *= 3
+            networks, record, schedule = self._train([learnt.candidate], 1, rows, held, epochs)
+            judged = replace(learnt.judged, dist=self._predict(networks, learnt.judged.X, scaler))
+            trial, _ = self._trial(learnt.candidate, judged, record.best_step)
+            learnt.selection["lengths"].append({"steps": schedule.steps, "nll": trial.nll})
+            if trial.nll > nll - WORTH:
+                break
+            nll = trial.nll
+            training = self._record(record, schedule, slice(None), len(rows), len(held))
+            learnt = replace(learnt, networks=networks, judged=judged, training=training)
+        return learnt
 
     def _cross_validated(self, grid: Sequence[Candidate]) -> Learnt:
         data = self.data
@@ -146,6 +173,7 @@ class Learner:
         folds: int,
         rows: Rows,
         held: Rows,
+        epochs: int | None = None,
         stop_at: int | None = None,
     ) -> tuple[list[StochasticNetwork], TrainingRecord, Schedule]:
         estimator = self.estimator
@@ -161,7 +189,7 @@ class Learner:
                 validation_rows=len(held),
                 learning_rate=estimator.learning_rate or default_learning_rate(networks[0]),
                 seed=self.data.seed,
-                epochs=estimator.epochs,
+                epochs=epochs or estimator.epochs,
                 batch_size=estimator.batch_size,
             ),
             stop_at=stop_at,

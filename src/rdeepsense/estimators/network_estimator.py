@@ -90,7 +90,7 @@ class NetworkEstimator(DistributionEstimator):
         self.networks_ = learnt.networks
         self.candidate_ = learnt.candidate
         self.training_ = learnt.training
-        self.selection_ = learnt.selection
+        self.selection_ = learnt.selection or None
         return learnt.judged
 
     def _predict(self, X: NDArray[Any], samples: int | None) -> AnyDistribution:
