@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from rdeepsense import Categorical, Gaussian, InputError, StudentT
-from rdeepsense.calibration import Scale, Temperature, kind_of
+from rdeepsense import Categorical, Gaussian, InputError, Mixture, StudentT, metrics
+from rdeepsense.calibration import Isotonic, Noise, Scale, Temperature, fit, kind_of
 
 RNG = np.random.default_rng(0)
 
@@ -70,8 +70,52 @@ def test_temperature_finds_overconfidence() -> None:
     )
 
 
+def test_isotonic_corrects_a_wrong_shape() -> None:
+    """A Gaussian fitted to heavy tails: the scale cannot mend the shape, the map can."""
+    n = 4_000
+    dist = Gaussian(np.zeros(n), np.ones(n))
+    y, new = RNG.standard_t(2.5, n), RNG.standard_t(2.5, n)
+    scaled, corrected = Scale.fit(dist, y).apply(dist), Isotonic.fit(dist, y).apply(dist)
+    assert metrics.deviation_area(scaled, new) > 0.04
+    assert metrics.deviation_area(corrected, new) < 0.02
+    assert metrics.nll(corrected, new) < metrics.nll(scaled, new)
+
+
+def test_auto_takes_the_map_only_where_the_shape_is_wrong() -> None:
+    n = 2_000
+    dist = Gaussian(np.zeros(n), np.ones(n))
+    assert isinstance(fit("auto", dist, 2 * RNG.standard_normal(n)), Scale)
+    assert isinstance(fit("auto", dist, RNG.standard_t(2.2, n)), Isotonic)
+
+
+def test_noise_is_the_least_nll_by_brute_force() -> None:
+    mean, std = RNG.standard_normal(500), RNG.uniform(0.1, 1.0, 500)
+    y = mean + np.sqrt(std**2 + 0.49) * RNG.standard_normal(500)
+    dist = Gaussian(mean, std)
+    found = float(Noise.fit(dist, y).variance)
+    grid = np.linspace(found - 1e-3, found + 1e-3, 2_001)
+    losses = [-Gaussian(mean, np.sqrt(std**2 + s)).log_prob(y).mean() for s in grid]
+    assert grid[int(np.argmin(losses))] == pytest.approx(found, abs=2e-6)
+    assert found == pytest.approx(0.49, rel=0.25)
+    two = Noise.fit(Gaussian(np.zeros((500, 2)), np.ones((500, 2)) / 9), np.c_[y, 10 * y])
+    assert two.variance.shape == (2,)
+    assert two.variance[1] > 50 * two.variance[0]
+
+
+def test_a_mixture_is_stretched_about_its_own_mean() -> None:
+    mixture = Mixture([Gaussian([0.0], [1.0]), Gaussian([4.0], [1.0])])
+    wide = Scale(2.0).apply(mixture)
+    np.testing.assert_allclose(wide.mean, mixture.mean)
+    np.testing.assert_allclose(wide.std, 2 * mixture.std)
+    y = np.concatenate([c.sample(3_000, RNG)[:, 0] for c in wide.components])
+    whole = Mixture([Gaussian(np.full(6_000, m), np.ones(6_000)) for m in (0.0, 4.0)])
+    assert Scale.fit(whole, y).factor == pytest.approx(2.0, rel=0.05)
+
+
 def test_names() -> None:
     assert kind_of(True, "scale") == kind_of("scale", "scale") == "scale"
+    assert kind_of("conformal", "scale") == "scale"
+    assert kind_of("isotonic", "scale") == "isotonic"
     assert kind_of(False, "scale") is None
     with pytest.raises(InputError, match="calibrate = 'temperature' is unknown here"):
         kind_of("temperature", "scale")

@@ -115,7 +115,9 @@ class RDeepSenseRegressor(RegressionTargets, RDeepSense):
     beta : weigh the likelihood by the predicted variance to this power (beta-NLL); 0 is the paper.
     likelihood : "gaussian" (the paper's), "student" (heavy tails: one learned df per output) or
         "auto".
-    calibrate : fit one scale of the predicted std on the validation rows; True, False or "scale".
+    calibrate : True or "scale" fits one scale of the predicted std on the validation rows,
+        "isotonic" also a map of probabilities, "auto" the map only where it clearly helps,
+        "conformal" a scale and thresholds on rows set aside; False nothing.
     epochs, batch_size, learning_rate : None follows the default recipe.
     weight_decay : AdamW's, on weights only. In the paper's sums over N rows,
         lambda = (1 - alpha) lambda_l + alpha lambda_e corresponds to weight_decay = 2 lambda / N.

@@ -1,0 +1,116 @@
+"""Choosing among heads, alphas and dropouts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, load, metrics
+from rdeepsense.selection import ALPHAS, DROPS, PAPER_ALPHAS, Candidate, Trial, best, candidates
+from rdeepsense.tasks.known_truth import simulate
+
+TASK = simulate(300, seed=0)
+SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 15, "random_state": 0, "device": "cpu"}
+
+
+def trial(likelihood: str, nll: float, area: float = 0.1) -> Trial:
+    return Trial(Candidate(likelihood, 0.0, 0.0), nll, area, 1.0, 10)
+
+
+def test_grids() -> None:
+    assert candidates(("gaussian",), 0.3, 0.1) == [Candidate("gaussian", 0.3, 0.1)]
+    grid = candidates(("gaussian", "student"), "auto", "auto")
+    assert len(grid) == 2 * len(ALPHAS) * len(DROPS)
+    assert [c.alpha for c in candidates(("gaussian",), "paper", 0.1)] == list(PAPER_ALPHAS)
+    with pytest.raises(InputError, match="alpha = 'mean' is unknown"):
+        candidates(("gaussian",), "mean", 0.1)
+
+
+def test_the_least_nll_wins_but_a_gaussian_must_win_clearly() -> None:
+    rng = np.random.default_rng(0)
+    losses = [rng.normal(1.0, 1.0, 400), rng.normal(1.01, 1.0, 400)]
+    trials = [trial("gaussian", losses[0].mean()), trial("student", losses[0].mean() + 0.001)]
+    assert best(trials, "nll", losses) == 1
+    clear = [losses[0], losses[0] + 0.1]
+    assert best([trial("gaussian", 1.0), trial("student", 1.1)], "nll", clear) == 0
+    assert best([trial("gaussian", 1.1), trial("student", 1.0)], "nll", clear) == 1
+    assert (
+        best([trial("gaussian", 2.0, 0.01), trial("gaussian", 1.0, 0.2)], "deviation_area", []) == 0
+    )
+
+
+def test_few_rows_are_cross_validated_and_the_winner_trained_on_all(tmp_path: Path) -> None:
+    model = RDeepSenseRegressor(**SMALL, alpha="auto", drop_prob="auto").fit(TASK.X, TASK.y)
+    selection = model.selection_
+    assert selection["how"] == "5-fold cross-validation"
+    assert len(selection["trials"]) == 12
+    nlls = [t["nll"] for t in selection["trials"]]
+    assert selection["chosen"] == int(np.argmin(nlls))
+    winner = selection["trials"][selection["chosen"]]
+    assert (model.candidate_.alpha, model.candidate_.drop_prob) == (
+        winner["alpha"],
+        winner["drop_prob"],
+    )
+    assert model.training_["rows"] == 300
+    assert model.training_["steps"] == winner["best_step"]
+    assert model.validation_scores_["n"] == 300
+    assert model.validation_scores_["nll"] == pytest.approx(winner["nll"])
+    model.save(tmp_path / "m.safetensors")
+    assert load(tmp_path / "m.safetensors").selection_ == selection
+
+
+def test_out_of_fold_rows_are_not_trained_on() -> None:
+    """Targets that are pure noise cannot be predicted out of fold, whatever is learnt by heart."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 3)), rng.standard_normal(200)
+    model = RDeepSenseRegressor(
+        hidden=(64,), epochs=60, random_state=0, device="cpu", drop_prob="auto", alpha=0.0
+    )
+    model.fit(X, y)
+    assert model.validation_scores_["rmse"] > 0.95
+    assert model.validation_scores_["nll"] > 1.35
+
+
+def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pays() -> None:
+    task = simulate(6_000, seed=0)
+    model = RDeepSenseRegressor(
+        hidden=(16,), batch_size=512, random_state=0, device="cpu", likelihood="auto"
+    )
+    model.fit(task.X, task.y)
+    assert model.selection_["how"] == "validation rows"
+    lengths = model.selection_["lengths"]
+    assert lengths[1]["steps"] == 3 * lengths[0]["steps"]
+    assert model.validation_scores_["nll"] <= lengths[0]["nll"] + 1e-9
+    fixed = model.set_params(epochs=3).fit(task.X, task.y)
+    assert "lengths" not in fixed.selection_
+
+
+def test_the_papers_rule_takes_the_least_deviation_area() -> None:
+    model = RDeepSenseRegressor(**SMALL, alpha="paper").fit(TASK.X, TASK.y)
+    areas = [t["deviation_area"] for t in model.selection_["trials"]]
+    assert model.selection_["by"] == "deviation_area"
+    assert model.selection_["chosen"] == int(np.argmin(areas))
+    classes = RDeepSenseClassifier(**SMALL, alpha="paper").fit(TASK.X, TASK.y > 50)
+    assert classes.selection_["by"] == "nll"
+    assert [t["alpha"] for t in classes.selection_["trials"]] == list(PAPER_ALPHAS)
+
+
+def test_head_is_chosen_in_the_targets_units() -> None:
+    """Heavy tails call for the Student-t, whatever the units."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (400, 1))
+    y = 1e4 * (np.sin(X[:, 0]) + 0.1 * rng.standard_t(2.1, 400))
+    model = RDeepSenseRegressor(**{**SMALL, "epochs": 60}, likelihood="auto").fit(X, y)
+    assert model.candidate_.likelihood == "student"
+
+
+def test_the_student_learns_its_degrees_of_freedom_in_the_default_time() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (3_000, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_t(2.5, 3_000)
+    model = RDeepSenseRegressor(likelihood="student", random_state=0, device="cpu").fit(X, y)
+    assert model.predict_dist(X[:1]).df.item() == pytest.approx(2.7, abs=0.6)
+    assert metrics.deviation_area(model.predict_dist(X), y) < 0.02
