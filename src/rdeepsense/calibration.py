@@ -185,8 +185,8 @@ def _shape_is_wrong(dist: AnyDistribution, y: NDArray[Any], weight: Weights) -> 
         inside, out = fold != f, fold == f
         w = None if weight is None else weight[inside]
         nll = [
-            -kind.fit(dist[inside], y[inside], w).apply(dist[out]).log_prob(y[out])
-            for kind in (Scale, Isotonic)
+            -KINDS[kind].fit(dist[inside], y[inside], w).apply(dist[out]).log_prob(y[out])
+            for kind in ("scale", "isotonic")
         ]
         gain[out] = (nll[0] - nll[1]).reshape(int(out.sum()), -1).mean(1)
     if weight is not None:
