@@ -160,3 +160,14 @@ def test_outputs_are_whole_or_absent(
         result = run(*args)
         assert (result.code, result.err) == (1, "error: p.csv: No space left on device\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_fit_chooses_when_asked(run, csv: Path) -> None:
+    auto = ("--drop-prob", "auto", "--alpha", "auto", "--likelihood", "auto")
+    fitted = run("fit", csv, "--target", "y", *NOT_INPUTS, *QUICK, *auto)
+    assert fitted.code == 0, fitted.err
+    assert "best of 24 by 5-fold cross-validation" in fitted.out
+    assert "320 rows to train, 5-fold cross-validation, 80 to test" in fitted.out
+    refused = run("fit", csv, "--target", "y", "--alpha", "best")
+    assert refused.code == 1
+    assert "--alpha 'best': give a number, or auto or paper" in refused.err

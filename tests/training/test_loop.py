@@ -75,6 +75,17 @@ def test_the_best_step_is_kept_not_the_last() -> None:
     assert validation_nll(kept, HELD).tolist() == pytest.approx(record.best_nll, rel=1e-5)
 
 
+def test_members_judged_together_share_their_best_step() -> None:
+    trained = bank(4)
+    schedule = replace(SCHEDULE, steps=200, learning_rate=0.05, patience=99, together=2)
+    record = train(trained, ScoringRule([0.5] * 4), [0.0] * 4, ROWS, HELD, schedule)
+    assert record.best_step[0] == record.best_step[1]
+    assert record.best_step[2] == record.best_step[3]
+    kept = validation_nll(stack(trained.networks()), HELD)
+    assert kept[:2].mean().item() == pytest.approx(record.best_nll[0], rel=1e-5)
+    assert kept[2:].mean().item() == pytest.approx(record.best_nll[2], rel=1e-5)
+
+
 def test_a_member_that_does_not_improve_stops_early() -> None:
     trained = bank()
     schedule = replace(SCHEDULE, steps=2_000, evaluate_every=5, patience=3, learning_rate=1e-6)

@@ -28,6 +28,7 @@ class Task(StrEnum):
 class Likelihood(StrEnum):
     gaussian = "gaussian"
     student = "student"
+    auto = "auto"
 
 
 class Missing(StrEnum):
@@ -48,11 +49,15 @@ def fit(
         Task, typer.Option(help="auto: classes for text or yes/no targets.")
     ] = Task.auto,
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers.")] = "64,64",
-    drop_prob: Annotated[float, typer.Option(help="Probability to drop a hidden unit.")] = 0.05,
-    alpha: Annotated[float, typer.Option(help="Weight of the error against the NLL.")] = 0.5,
+    drop_prob: Annotated[
+        str, typer.Option(help="Probability to drop a hidden unit, or auto.")
+    ] = "0.05",
+    alpha: Annotated[
+        str, typer.Option(help="Weight of the error against the NLL, auto or paper.")
+    ] = "0.5",
     likelihood: Annotated[
         Likelihood | None,
-        typer.Option(help="Regression: gaussian (default), or student for heavy tails."),
+        typer.Option(help="Regression: gaussian (default), student for heavy tails, or auto."),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
@@ -96,8 +101,8 @@ def fit(
 
     settings = {
         "hidden": widths,
-        "drop_prob": drop_prob,
-        "alpha": alpha,
+        "drop_prob": _number_or_word("--drop-prob", drop_prob, ("auto",)),
+        "alpha": _number_or_word("--alpha", alpha, ("auto", "paper")),
         "epochs": epochs,
         "missing": missing.value,
         "checkpoint": checkpoint,
@@ -114,7 +119,10 @@ def fit(
         "validation": model.training_["validation_rows"],
         "test": int(test.sum()),
     }
-    _tell_rows(terminal, rows, found.rows, len(set(group[test])) if group is not None else None)
+    if model.selection_:
+        terminal.line(f"chosen    {_choice(model)}")
+    tested = len(set(group[test])) if group is not None else None
+    _tell_rows(terminal, rows, model.training_["validated"], found.rows, tested)
     scores: dict[str, Scores] = {}
     if test.any():
         test_groups = None if group is None else group[test]
@@ -137,6 +145,15 @@ def _widths(hidden: str) -> tuple[int, ...]:
         raise InputError(
             f"--hidden {hidden!r}: give whole numbers separated by commas, such as 64,64"
         ) from None
+
+
+def _number_or_word(option: str, text: str, words: tuple[str, ...]) -> float | str:
+    if text in words:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{option} {text!r}: give a number, or {' or '.join(words)}") from None
 
 
 def _check_roles(targets: list[str], groups: str | None, ignore: list[str]) -> None:
@@ -181,11 +198,23 @@ def _estimator(classes: bool, likelihood: Likelihood | None, settings: dict[str,
     return RDeepSenseClassifier(**settings)
 
 
-def _tell_rows(terminal: Terminal, rows: dict[str, int], total: int, groups: int | None) -> None:
+def _choice(model: Any) -> str:
+    """What was chosen automatically, and how."""
+    chosen, selection = model.candidate_, model.selection_
+    what = f"{chosen.likelihood} head, alpha {chosen.alpha:g}, drop probability {chosen.drop_prob}"
+    return f"{what}: best of {len(selection['trials'])} by {selection['how']}"
+
+
+def _tell_rows(
+    terminal: Terminal, rows: dict[str, int], how: str, total: int, groups: int | None
+) -> None:
     of = f" of {groups} groups" if groups is not None else ""
-    repeated = total - sum(rows.values())
+    validated, counted = f"{rows['validation']:,} to validate", sum(rows.values())
+    if "cross-validation" in how:  # then the same rows do both
+        validated, counted = how, rows["train"] + rows["test"]
+    repeated = total - counted
     once = f"; {repeated:,} repeated rows counted as weight" if repeated else ""
     terminal.line(
-        f"used      {rows['train']:,} rows to train, {rows['validation']:,} to validate, "
+        f"used      {rows['train']:,} rows to train, {validated}, "
         f"{rows['test']:,}{of} to test{once}"
     )

@@ -48,8 +48,8 @@ class Learner:
     With validation rows in plenty, every candidate is trained once and judged on them, and the
     winner is trained longer while that pays (targets with little noise need it). With few,
     the whole grid is cross-validated in one bank (a member sees the rows of its folds through
-    weights of 0 and 1), and the winner is trained once more on all rows, up to the step that was
-    best on average in its folds.
+    weights of 0 and 1), every candidate is judged at the one step that is best for its folds
+    together, and the winner is trained once more on all rows, up to that step.
     """
 
     def __init__(self, estimator: Any, data: Data, members: int, beta: float = 0.0) -> None:
@@ -193,6 +193,7 @@ class Learner:
                 batch_size=estimator.batch_size,
             ),
             stop_at=stop_at,
+            together=folds * self.members if folds > 1 else 1,
             adversarial=getattr(estimator, "_adversarial_step", 0.0),
         )
         if stop_at is not None:  # nothing is chosen along the way

@@ -38,6 +38,7 @@ def train_networks(
     most = ACTIVATIONS["cuda" if rows.x.is_cuda else "cpu"]
     size = max(1, most // (min(schedule.batch_size, len(rows)) * width))
     size = math.ceil(len(networks) / math.ceil(len(networks) / size))  # banks of about equal size
+    size = math.ceil(size / schedule.together) * schedule.together
     done: list[StochasticNetwork] = []
     records: list[TrainingRecord] = []
     for start in range(0, len(networks), size):

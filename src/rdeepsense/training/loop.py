@@ -172,6 +172,9 @@ class _Run:
     def evaluate(self) -> None:
         """Score the members on the validation rows; keep those better than ever and not stopped."""
         nll = validation_nll(self.bank, self.validation)
+        if self.schedule.together > 1:
+            groups = nll.view(-1, self.schedule.together)
+            nll = groups.mean(1, keepdim=True).expand_as(groups).flatten()
         better = (nll < self.best_nll) & (self.stale < self.schedule.patience)
         self.best_nll = torch.where(better, nll, self.best_nll)
         self.best_step[better] = self.steps

@@ -39,6 +39,7 @@ class Schedule:
     patience: int
     seed: int
     stop_at: int | None = None  # a step to end at, with the learning rate still that of `steps`
+    together: int = 1  # so many members in a row share one best step, that of their mean NLL
     adversarial: float = 0.0  # size of the fast gradient sign step, in scaled inputs
 
     @property
