@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +116,22 @@ def test_the_student_learns_its_degrees_of_freedom_in_the_default_time() -> None
     model = RDeepSenseRegressor(likelihood="student", random_state=0, device="cpu").fit(X, y)
     assert model.predict_dist(X[:1]).df.item() == pytest.approx(2.7, abs=0.6)
     assert metrics.deviation_area(model.predict_dist(X), y) < 0.02
+
+
+def test_ctrl_c_ends_the_search_and_the_trained_candidates_compete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rdeepsense.training import chunks
+    from rdeepsense.training.progress import Silent
+
+    class InterruptAtOnce(Silent):
+        def update(self, done: int, note: str) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    shown = iter([InterruptAtOnce()])
+    monkeypatch.setattr(chunks, "progress_for", lambda _: next(shown, Silent()))
+    model = RDeepSenseRegressor(**SMALL, likelihood="auto")
+    with pytest.warns(UserWarning, match="training was interrupted"):
+        model.fit(TASK.X, TASK.y)
+    assert {t["likelihood"] for t in model.selection_["trials"]} == {"gaussian"}
+    assert model.predict(TASK.X).shape == (300,)

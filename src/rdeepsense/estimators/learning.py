@@ -57,6 +57,7 @@ class Learner:
         self.device = choose_device(estimator.device)
         self.input_scaler = Scaler.standard(data.X, data.train.index, data.train.weight)
         self._banks = 0
+        self._interrupted = False  # then no further bank is begun, and the trained ones compete
 
     def learn(self, grid: Sequence[Candidate], by: str = "nll") -> Learnt:
         few = len(self.data.validation) < FEW_VALIDATION_ROWS and self.data.split_off
@@ -69,13 +70,15 @@ class Learner:
     def _held_out(self, grid: Sequence[Candidate], by: str) -> Learnt:
         data, options, losses = self.data, [], []
         for likelihood in dict.fromkeys(c.likelihood for c in grid):
+            if self._interrupted:
+                break
             group = [c for c in grid if c.likelihood == likelihood]
             scaler = self.estimator._target_scaler(data.y, data.train, likelihood)
             rows = self._rows(data.X, data.y, data.train, scaler)
             held = self._rows(data.X_val, data.y_val, data.validation, scaler)
             networks, record, schedule = self._train(group, 1, rows, held)
             X, y = data.X_val[data.validation.index], data.y_val[data.validation.index]
-            for i, candidate in enumerate(group):
+            for i, candidate in enumerate(group[: len(networks) // self.members]):
                 own = slice(i * self.members, (i + 1) * self.members)
                 judged = Judged(
                     self._predict(networks[own], X, scaler), X, y, data.validation.uneven
@@ -92,7 +95,7 @@ class Learner:
         chosen = best(trials, by, losses)
         selection = self._selection(trials, chosen, by, "validation rows")
         learnt = replace(options[chosen][1], selection=selection)
-        if by != "nll" or self.estimator.epochs is not None:
+        if by != "nll" or self.estimator.epochs is not None or self._interrupted:
             return learnt
         return self._longer(learnt, trials[chosen].nll)
 
@@ -124,6 +127,8 @@ class Learner:
         trials, judgements, scalers, losses = [], [], [], []
         for likelihood in dict.fromkeys(c.likelihood for c in grid):
             group = [c for c in grid if c.likelihood == likelihood]
+            if self._interrupted:
+                break
             scaler = self.estimator._target_scaler(data.y, part, likelihood)
             rows = self._rows(data.X, data.y, part, scaler)
             weight = torch.ones(len(rows)) if rows.weight is None else rows.weight.cpu()
@@ -139,7 +144,7 @@ class Learner:
                 group, FOLDS, replace(rows, weight=inside), replace(rows, weight=outside)
             )
             size = FOLDS * self.members
-            for i, candidate in enumerate(group):
+            for i, candidate in enumerate(group[: len(networks) // size]):
                 judged = self._out_of_fold(networks[i * size : (i + 1) * size], part, fold, scaler)
                 steps = record.best_step[i * size : (i + 1) * size]
                 trial, loss = self._trial(candidate, judged, steps)
@@ -213,8 +218,9 @@ class Learner:
             "training" if len(networks) == 1 else f"training {len(networks)} networks",
         )
         if record.interrupted:
-            if len(done) < len(networks):
+            if len(done) < folds * self.members:
                 raise KeyboardInterrupt
+            self._interrupted = True
             warnings.warn(
                 f"training was interrupted at step {record.steps} of {schedule.last_step}; the "
                 f"best step so far ({record.best_step[0]}) is kept",
