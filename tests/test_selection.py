@@ -13,6 +13,7 @@ import pytest
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, load, metrics
 from rdeepsense.selection import ALPHAS, DROPS, PAPER_ALPHAS, Candidate, Trial, best, candidates
 from rdeepsense.tasks.known_truth import simulate
+from rdeepsense.training import Schedule
 
 TASK = simulate(300, seed=0)
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 15, "random_state": 0, "device": "cpu"}
@@ -56,6 +57,10 @@ def test_few_rows_are_cross_validated_and_the_winner_trained_on_all(tmp_path: Pa
         winner["alpha"],
         winner["drop_prob"],
     )
+    # All folds of a candidate are judged at one step, which is one that was evaluated.
+    schedule = Schedule.of(300, 300, 5e-3, 0, epochs=15)
+    steps = {*range(0, schedule.steps, schedule.evaluate_every), schedule.steps}
+    assert {t["best_step"] for t in selection["trials"]} <= steps
     assert model.training_["rows"] == 300
     assert model.training_["steps"] == winner["best_step"]
     assert model.validation_scores_["n"] == 300
@@ -88,6 +93,15 @@ def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pay
     assert model.validation_scores_["nll"] <= lengths[0]["nll"] + 1e-9
     fixed = model.set_params(epochs=3).fit(task.X, task.y)
     assert "lengths" not in fixed.selection_
+
+
+def test_a_batch_larger_than_the_table_can_be_trained_longer_too() -> None:
+    model = RDeepSenseRegressor(
+        hidden=(8,), batch_size=1_000, random_state=0, device="cpu", alpha="auto"
+    )
+    model.fit(TASK.X, TASK.y, validation=(TASK.X[:50], TASK.y[:50]))
+    lengths = model.selection_["lengths"]
+    assert lengths[1]["steps"] == 3 * lengths[0]["steps"]
 
 
 def test_the_papers_rule_takes_the_least_deviation_area() -> None:

@@ -53,8 +53,8 @@ def evaluate(dist: AnyDistribution, y: npt.ArrayLike) -> dict[str, float]:
         "rmse": rmse(dist, truth),
         "nll": nll(dist, truth),
         "crps": crps(dist, truth),
-        "deviation_area": float(_area(*curve, signed=False)),
-        "deviation_area_signed": float(_area(*curve, signed=True)),
+        "deviation_area": float(curve_area(*curve, signed=False)),
+        "deviation_area_signed": float(curve_area(*curve, signed=True)),
         "deviation_floor": deviation_floor(truth.size),
         **{f"coverage_{c}": coverage(dist, truth, c / 100) for c in (50, 80, 90, 95)},
         "interval_score_90": interval_score(dist, truth, 0.9),
@@ -144,7 +144,7 @@ def deviation_area(dist: AnyDistribution, y: npt.ArrayLike, signed: bool = False
     on average, and predicting the marginal distribution of y for every sample is perfectly
     calibrated too: read it beside NLL and sharpness.
     """
-    return float(_area(*calibration_curve(dist, y), signed=signed))
+    return float(curve_area(*calibration_curve(dist, y), signed=signed))
 
 
 @lru_cache(maxsize=1024)
@@ -163,7 +163,7 @@ def deviation_floor(n: int) -> float:
     between_levels = np.diff([0.0, *LEVELS, 1.0])
     counts = np.random.default_rng(0).multinomial(entries, between_levels, size=20_000)
     observed = counts.cumsum(axis=1)[:, :-1] / entries
-    return float(np.mean(_area(np.array(LEVELS), observed, signed=False)))
+    return float(np.mean(curve_area(np.array(LEVELS), observed, signed=False)))
 
 
 def _central_level(dist: AnyDistribution, y: npt.ArrayLike) -> Array:
@@ -175,7 +175,7 @@ def _central_level(dist: AnyDistribution, y: npt.ArrayLike) -> Array:
     return np.abs(2 * _regression("calibration", dist).cdf(truth) - 1)
 
 
-def _area(levels: Array, observed: Array, signed: bool) -> Array:
+def curve_area(levels: Array, observed: Array, signed: bool) -> Array:
     """Trapezoids between curve and diagonal along the last axis, (0, 0) and (1, 1) added.
 
     Where the curve crosses the diagonal between two levels, the trapezoid is two triangles

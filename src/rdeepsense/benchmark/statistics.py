@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rdeepsense.metrics import LEVELS, _area, deviation_floor
+from rdeepsense.metrics import LEVELS, curve_area, deviation_floor
 
 Figures = Mapping[str, Any]
 BySplit = Mapping[int, Figures]
@@ -48,8 +48,8 @@ def pooled_area(method: BySplit) -> dict[str, float | int]:
     rows = sum(figures["n"] for figures in method.values())
     levels, observed = np.array(LEVELS), inside / rows
     return {
-        "pooled_area": float(_area(levels, observed, signed=False)),
-        "pooled_area_signed": float(_area(levels, observed, signed=True)),
+        "pooled_area": float(curve_area(levels, observed, signed=False)),
+        "pooled_area_signed": float(curve_area(levels, observed, signed=True)),
         "pooled_floor": deviation_floor(int(rows)),
         "pooled_rows": int(rows),
     }

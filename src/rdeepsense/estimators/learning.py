@@ -104,15 +104,16 @@ class Learner:
         data, scaler = self.data, learnt.target_scaler
         rows = self._rows(data.X, data.y, data.train, scaler)
         held = self._rows(data.X_val, data.y_val, data.validation, scaler)
-        learnt.selection["lengths"] = [{"steps": learnt.training["steps"], "nll": nll}]
-        epochs = learnt.training["steps"] // (len(rows) // learnt.training["batch_size"])
+        learnt.selection["lengths"] = [{"steps": learnt.training["planned_steps"], "nll": nll}]
+        per_epoch = max(1, len(rows) // learnt.training["batch_size"])
+        epochs = learnt.training["planned_steps"] // per_epoch
         for _ in range(LENGTHENINGS):
             epochs *= 3
             networks, record, schedule = self._train([learnt.candidate], 1, rows, held, epochs)
             judged = replace(learnt.judged, dist=self._predict(networks, learnt.judged.X, scaler))
             trial, _ = self._trial(learnt.candidate, judged, record.best_step)
             learnt.selection["lengths"].append({"steps": schedule.steps, "nll": trial.nll})
-            if trial.nll > nll - WORTH:
+            if trial.nll > nll - WORTH or self._interrupted:
                 break
             nll = trial.nll
             training = self._record(record, schedule, slice(None), len(rows), len(held))
@@ -310,8 +311,10 @@ class Learner:
             "rows": rows,
             "validation_rows": held,
             "validated": "validation rows" if self.data.split_off else "validation rows given",
+            "planned_steps": schedule.last_step,
             **asdict(schedule),
             **asdict(record),
+            "interrupted": self._interrupted,  # in this bank or one before it
             "best_nll": record.best_nll[own],
             "best_step": record.best_step[own],
             "history": [nll[own] for nll in record.history],

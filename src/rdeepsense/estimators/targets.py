@@ -91,12 +91,8 @@ class ClassTargets(ClassifierMixin):
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
         check_is_fitted(self)
-        labels: NDArray[Any] = self.classes_[self._mode(X)]
+        labels: NDArray[Any] = self.classes_[self.predict_dist(X).mode]
         return labels
-
-    def _mode(self, X: Any) -> NDArray[np.int64]:
-        mode: NDArray[np.int64] = self.predict_dist(X).mode
-        return mode
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, in the order of `classes_`."""

@@ -7,7 +7,7 @@ A head turns the numbers of the last layer into a NamedTuple of tensors, all of 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,6 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 
 
-@runtime_checkable
 class Params(Protocol):
     """The parameters of a predictive distribution, as tensors."""
 
