@@ -8,6 +8,7 @@ import typer
 
 from rdeepsense import __version__
 from rdeepsense.cli.benchmark import benchmark
+from rdeepsense.cli.data import data
 from rdeepsense.cli.demo import demo
 from rdeepsense.cli.evaluate import evaluate
 from rdeepsense.cli.fit import fit
@@ -22,6 +23,7 @@ app = typer.Typer(
 for command in (fit, predict, evaluate, demo):
     app.command()(command)
 app.add_typer(benchmark, name="benchmark")
+app.add_typer(data, name="data")
 
 
 def _version(asked: bool) -> None:
