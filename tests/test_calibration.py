@@ -119,3 +119,15 @@ def test_names() -> None:
     assert kind_of(False, "scale") is None
     with pytest.raises(InputError, match="calibrate = 'temperature' is unknown here"):
         kind_of("temperature", "scale")
+
+
+def test_temperature_does_not_trust_rows_that_are_all_right() -> None:
+    """An error after a temperature near 0 would cost without bound."""
+    rng = np.random.default_rng(0)
+    probs = np.full((300, 3), 0.01)
+    y = rng.integers(0, 3, 300)
+    probs[np.arange(300), y] = 0.98
+    factor = Temperature.fit(Categorical(probs), y).factor
+    assert 0.5 < factor < 1
+    alone = Categorical([[0.98, 0.01, 0.01]])
+    assert Temperature(factor).apply(alone).log_prob([1])[0] > -9

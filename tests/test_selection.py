@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, load, metrics
+from rdeepsense.estimators.choosing import WORTH, Lengthening
 from rdeepsense.selection import ALPHAS, DROPS, PAPER_ALPHAS, Candidate, Trial, best, candidates
 from rdeepsense.tasks.known_truth import simulate
 from rdeepsense.training import Schedule
@@ -19,8 +20,8 @@ TASK = simulate(300, seed=0)
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 15, "random_state": 0, "device": "cpu"}
 
 
-def trial(likelihood: str, nll: float, area: float = 0.1) -> Trial:
-    return Trial(Candidate(likelihood, 0.0, 0.0), nll, area, 1.0, 10)
+def trial(likelihood: str, nll: float, area: float = 0.1, step: int = 10) -> Trial:
+    return Trial(Candidate(likelihood, 0.0, 0.0), nll, area, 1.0, step)
 
 
 def test_grids() -> None:
@@ -81,27 +82,66 @@ def test_out_of_fold_rows_are_not_trained_on() -> None:
     assert model.validation_scores_["nll"] > 1.35
 
 
+def sine(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """A fast sine with little noise, which a network learns slowly."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (rows, 1))
+    return X, np.sin(4 * X[:, 0]) + 0.01 * rng.standard_normal(rows)
+
+
 def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pays() -> None:
-    task = simulate(6_000, seed=0)
+    X, y = sine(6_000)
     model = RDeepSenseRegressor(
-        hidden=(16,), batch_size=512, random_state=0, device="cpu", likelihood="auto"
+        hidden=(16,), batch_size=256, random_state=0, device="cpu", likelihood="auto"
     )
-    model.fit(task.X, task.y)
+    model.fit(X, y)
     assert model.selection_["how"] == "validation rows"
     lengths = model.selection_["lengths"]
-    assert lengths[1]["steps"] == 3 * lengths[0]["steps"]
-    assert model.validation_scores_["nll"] <= lengths[0]["nll"] + 1e-9
-    fixed = model.set_params(epochs=3).fit(task.X, task.y)
+    assert [step["steps"] for step in lengths[:2]] == [2520, 3600]  # 120 x 21, 360 x 10
+    assert lengths[1]["nll"] < lengths[0]["nll"] - WORTH
+    assert model.validation_scores_["nll"] == pytest.approx(min(step["nll"] for step in lengths))
+    fixed = model.set_params(epochs=3).fit(X, y)
     assert "lengths" not in fixed.selection_
 
 
-def test_a_batch_larger_than_the_table_can_be_trained_longer_too() -> None:
-    model = RDeepSenseRegressor(
-        hidden=(8,), batch_size=1_000, random_state=0, device="cpu", alpha="auto"
-    )
-    model.fit(TASK.X, TASK.y, validation=(TASK.X[:50], TASK.y[:50]))
+def test_a_cross_validated_winner_is_trained_longer_too() -> None:
+    X, y = sine(200)
+    options = {"hidden": (16,), "batch_size": 100, "random_state": 0, "device": "cpu"}
+    model = RDeepSenseRegressor(**options, alpha="auto", drop_prob=0.0).fit(X, y)
     lengths = model.selection_["lengths"]
-    assert lengths[1]["steps"] == 3 * lengths[0]["steps"]
+    assert lengths[1]["nll"] < lengths[0]["nll"] - WORTH
+    assert model.validation_scores_["nll"] == pytest.approx(min(step["nll"] for step in lengths))
+    assert model.training_["steps"] > 0.5 * lengths[0]["steps"]
+
+
+def test_the_allowance_for_longer_training_is_counted_in_networks() -> None:
+    schedule = Schedule.of(10_000, 1_000, 5e-3, 0)
+    first = trial("student", 1.0, step=schedule.steps)
+    tried = {}
+    for networks in (1, 5, 25):
+        longer = Lengthening(schedule, 10_000, networks, first)
+        tried[networks] = 0
+        while (length := longer.next()) is not None:
+            tried[networks] += 1
+            better = trial("student", 1.0 - tried[networks], step=schedule.steps)
+            assert longer.judge(better, schedule)
+            assert longer.kept == length
+    assert tried == {1: 3, 5: 1, 25: 0}  # 3 + 9 + 27 trainings of one network, 15 of five
+    early = Lengthening(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2))
+    assert early.next() is None
+    longer = Lengthening(schedule, 10_000, 1, first)
+    longer.next()
+    assert not longer.judge(trial("student", 1.0 - WORTH / 2, step=schedule.steps), schedule)
+    assert longer.next() is None
+    assert longer.kept is None
+
+
+def test_a_second_head_is_tried_at_the_leaders_drop_probability_only() -> None:
+    model = RDeepSenseRegressor(**SMALL, alpha="auto", drop_prob="auto", likelihood="auto")
+    trials = model.fit(TASK.X, TASK.y).selection_["trials"]
+    assert [t["likelihood"] for t in trials] == ["student"] * 12 + ["gaussian"] * 2
+    leader = min(trials[:12], key=lambda t: t["nll"])
+    assert {t["drop_prob"] for t in trials[12:]} == {leader["drop_prob"]}
 
 
 def test_the_papers_rule_takes_the_least_deviation_area() -> None:
@@ -147,5 +187,5 @@ def test_ctrl_c_ends_the_search_and_the_trained_candidates_compete(
     model = RDeepSenseRegressor(**SMALL, likelihood="auto")
     with pytest.warns(UserWarning, match="training was interrupted"):
         model.fit(TASK.X, TASK.y)
-    assert {t["likelihood"] for t in model.selection_["trials"]} == {"gaussian"}
+    assert {t["likelihood"] for t in model.selection_["trials"]} == {"student"}
     assert model.predict(TASK.X).shape == (300,)

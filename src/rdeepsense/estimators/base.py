@@ -182,7 +182,9 @@ class DistributionEstimator(BaseEstimator):
         self._calibration_kind()
 
     def _calibration_kind(self) -> str | None:
-        """The name of the calibration to fit."""
+        """The name of the calibration to fit; where the head is open, so is its correction."""
+        if self.calibrate is True and getattr(self, "likelihood", None) == "auto":
+            return "auto"
         return calibration.kind_of(self.calibrate, self._calibration)
 
     def _learn(self, data: Data) -> Judged:

@@ -14,6 +14,7 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.estimators import checks, model_io
 from rdeepsense.estimators.base import Data, DistributionEstimator, Judged
+from rdeepsense.estimators.choosing import choose
 from rdeepsense.estimators.inference import choose_device
 from rdeepsense.estimators.learning import Learner
 from rdeepsense.estimators.scaling import Scaler
@@ -85,7 +86,7 @@ class NetworkEstimator(DistributionEstimator):
 
     def _learn(self, data: Data) -> Judged:
         learner = Learner(self, data, self._members, getattr(self, "beta", 0.0))
-        learnt = learner.learn(self._grid(), by=self._judge())
+        learnt = choose(learner, self._grid(), by=self._judge())
         self.input_scaler_, self.target_scaler_ = learner.input_scaler, learnt.target_scaler
         self.networks_ = learnt.networks
         self.candidate_ = learnt.candidate

@@ -18,7 +18,7 @@ from rdeepsense.estimators.scaling import Scaler
 from rdeepsense.estimators.targets import ClassTargets, RegressionTargets
 from rdeepsense.recipe import StochasticNetwork
 
-LIKELIHOODS = ("gaussian", "student")
+LIKELIHOODS = ("student", "gaussian")
 
 
 class RDeepSense(NetworkEstimator):
@@ -115,9 +115,10 @@ class RDeepSenseRegressor(RegressionTargets, RDeepSense):
     beta : weigh the likelihood by the predicted variance to this power (beta-NLL); 0 is the paper.
     likelihood : "gaussian" (the paper's), "student" (heavy tails: one learned df per output) or
         "auto".
-    calibrate : True or "scale" fits one scale of the predicted std on the validation rows,
-        "isotonic" also a map of probabilities, "auto" the map only where it clearly helps,
-        "conformal" a scale and thresholds on rows set aside; False nothing.
+    calibrate : "scale" fits one scale of the predicted std on the validation rows, "isotonic" also
+        a map of probabilities, "auto" the map only where a scale does not do, "conformal" a scale
+        and thresholds on rows set aside; False nothing. True is "scale", and "auto" where
+        likelihood is "auto".
     epochs, batch_size, learning_rate : None follows the default recipe.
     weight_decay : AdamW's, on weights only. In the paper's sums over N rows,
         lambda = (1 - alpha) lambda_l + alpha lambda_e corresponds to weight_decay = 2 lambda / N.
