@@ -28,6 +28,9 @@ from rdeepsense.methods import METHODS, build, by_family, parse, parse_all
         ("MCDrop-20-paper", "MCDrop-20-paper", "MCDrop-paper", 20, 20),
         ("MCDrop-20 (paper)", "MCDrop-20-paper", "MCDrop-paper", 20, 20),
         (" SSP-1 ", "SSP-1", "SSP", 1, 1),
+        ("SSP-10-paper", "SSP-10-paper", "SSP-paper", 10, 10),
+        ("rdeepsense-PAPER", "RDeepSense-paper", "RDeepSense-paper", None, 1),
+        ("RDeepSense-paper-mc5", "RDeepSense-paper-MC5", "RDeepSense-paper", 5, 5),
         ("GP", "GP", "GP", None, None),
     ],
 )
@@ -78,6 +81,19 @@ def test_families_share_one_model() -> None:
     assert (model.random_state, model.epochs, model.verbose) == (3, 2, False)
     paper = build(families["MCDrop-paper"], "regression", (8,), 3)
     assert (paper.noise, paper.drop_prob, paper.samples) == ("none", 0.05, 2)
+
+
+def test_methods_as_in_the_paper() -> None:
+    family = parse_all(["RDeepSense-paper", "RDeepSense-paper-MC20"])
+    assert list(by_family(family)) == ["RDeepSense-paper"]
+    model = build(family, "regression", (8,), 0)
+    assert isinstance(model, RDeepSenseRegressor)
+    assert (model.alpha, model.drop_prob, model.likelihood) == ("paper", 0.1, "gaussian")
+    assert model.calibrate is False
+    ensemble = build(parse_all(["SSP-1-paper", "SSP-3-paper"]), "regression", (8,), 0)
+    assert isinstance(ensemble, SSPRegressor)
+    assert (ensemble.members, ensemble.likelihood) == (3, "gaussian")
+    assert ensemble.calibrate is False
 
 
 def test_tuned_mcdrop_default_recipe_and_classes() -> None:

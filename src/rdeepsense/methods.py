@@ -19,8 +19,8 @@ from rdeepsense.errors import InputError, require
 REFERENCE = "RDeepSense"  # the single pass, which paired differences are taken against
 METHODS = ("RDeepSense", "RDeepSense-MC20", "MCDrop-20", "SSP-5")
 ACCEPTED = (
-    "RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper, SSP-k, GP "
-    "(k is a whole number, at least 2 for MCDrop)"
+    "RDeepSense, RDeepSense-MCk, RDeepSense-default, RDeepSense-paper, RDeepSense-paper-MCk, "
+    "MCDrop-k, MCDrop-k-paper, SSP-k, SSP-k-paper, GP (k is a whole number, at least 2 for MCDrop)"
 )
 TASKS = ("regression", "classification")
 
@@ -47,6 +47,13 @@ FAMILIES = {
     "RDeepSense-default": Family(
         "RDeepSense", "the default recipe: Gaussian head, nothing chosen", {}, {}
     ),
+    "RDeepSense-paper": Family(
+        "RDeepSense",
+        "the paper's own: Gaussian head, dropout 0.1, alpha by validation deviation area (for "
+        "classes by validation NLL) on the paper's grid, no calibration after training",
+        {"alpha": "paper", "drop_prob": 0.1, "calibrate": False},
+        {"likelihood": "gaussian"},
+    ),
     "MCDrop": Family(
         "MCDrop",
         "Gal's MC dropout; dropout and observation noise chosen on validation rows",
@@ -68,6 +75,14 @@ FAMILIES = {
         {"likelihood": "auto"},
         "members",
     ),
+    "SSP-paper": Family(
+        "SSP",
+        "deep ensemble as in the RDeepSense paper: Gaussian heads trained by NLL alone (Brier "
+        "score for classes), no calibration after training",
+        {"calibrate": False},
+        {"likelihood": "gaussian"},
+        "members",
+    ),
     "GP": Family(
         "GP",
         "Gaussian process: exact up to 3,000 rows, 256 inducing points and 300 steps beyond",
@@ -80,11 +95,19 @@ FAMILIES = {
 
 _FORMS = (
     (re.compile(r"RDeepSense-MC(\d+)", re.I), "RDeepSense", "RDeepSense-MC{}"),
+    (
+        re.compile(r"RDeepSense-paper-MC(\d+)", re.I),
+        "RDeepSense-paper",
+        "RDeepSense-paper-MC{}",
+    ),
     (re.compile(r"MCDrop-(\d+)", re.I), "MCDrop", "MCDrop-{}"),
     (re.compile(r"MCDrop-(\d+)(?:-paper| \(paper\))", re.I), "MCDrop-paper", "MCDrop-{}-paper"),
     (re.compile(r"SSP-(\d+)", re.I), "SSP", "SSP-{}"),
+    (re.compile(r"SSP-(\d+)(?:-paper| \(paper\))", re.I), "SSP-paper", "SSP-{}-paper"),
 )
-_SINGLE = {name.lower(): name for name in ("RDeepSense", "RDeepSense-default", "GP")}
+_SINGLE = {
+    name.lower(): name for name in ("RDeepSense", "RDeepSense-default", "RDeepSense-paper", "GP")
+}
 
 
 @dataclass(frozen=True)

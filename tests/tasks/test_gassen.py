@@ -37,7 +37,11 @@ def test_sensors_concentrations_and_groups(tmp_path: Path) -> None:
     assert task.X.dtype == task.y.dtype == np.float32
     assert task.groups is not None
     assert task.groups.tolist() == [0, 0, 1, 3]
-    assert (task.targets, task.unit, task.grouped_by) == (("CO", "ethylene"), "ppm", "ten minutes")
+    assert (task.targets, task.unit, task.grouped_by) == (
+        ("CO", "ethylene"),
+        "ppm",
+        "ten-minute block",
+    )
     assert task.source == "UCI 322, ethylene_CO.txt: 4 of 4 lines"
 
 

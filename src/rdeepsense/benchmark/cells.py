@@ -21,16 +21,20 @@ from rdeepsense.benchmark.trial import Trial, run_trial
 from rdeepsense.files import write_whole
 from rdeepsense.methods import Method, build
 
-ELSEWHERE = ("cli", "report", "benchmark", "tasks", "device")  # rooms that no figure follows from
+# Rooms that no figure of a benchmark follows from.
+ELSEWHERE = ("cli", "report", "benchmark", "tasks", "device", "reproduce")
 
 
 @cache
-def code_digest() -> str:
-    """Of the code that figures follow from: a version number does not change with every line."""
+def code_digest(elsewhere: tuple[str, ...] = ELSEWHERE) -> str:
+    """Of the code that figures follow from: a version number does not change with every line.
+
+    `elsewhere` names the rooms, and files as room/file.py, that they do not follow from.
+    """
     package, digest = Path(rdeepsense.__file__).parent, hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         place = path.relative_to(package)
-        if place.parts[0] not in ELSEWHERE:
+        if place.parts[0] not in elsewhere and place.as_posix() not in elsewhere:
             digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -6,7 +6,8 @@ import dataclasses
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,23 +36,43 @@ def run_trial(
 ) -> Trial:
     """Fit the model that `methods` share; the test rows are seen by the last step alone."""
     model = build(methods, task, hidden, random_state, epochs)
+    with watched() as warned:
+        begin = time.perf_counter()
+        model.fit(*train, groups=groups)
+        seconds = time.perf_counter() - begin
+        figures = {method.name: _judge(model, method, *test) for method in methods}
+    return {
+        "fit_seconds": seconds,
+        "chosen": chosen_by(model),
+        "warnings": warned,
+        "methods": figures,
+    }
+
+
+@contextmanager
+def watched() -> Iterator[list[str]]:
+    """Collects what is warned of, each text once; an interrupted training is an interrupt."""
+    texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("error", INTERRUPTED)
-        begin = time.perf_counter()
         try:
-            model.fit(*train, groups=groups)
+            yield texts
         except UserWarning as stopped:
             raise KeyboardInterrupt from stopped
-        seconds = time.perf_counter() - begin
-        figures = {method.name: _judge(model, method, *test) for method in methods}
-    chosen: Any = getattr(model, "candidate_", None)  # a GP chooses among no candidates
-    return {
-        "fit_seconds": seconds,
-        "chosen": None if chosen is None else dataclasses.asdict(chosen),
-        "warnings": sorted({" ".join(str(warning.message).split()) for warning in caught}),
-        "methods": figures,
-    }
+    texts += sorted(
+        {
+            " ".join(str(warning.message).split())
+            for warning in caught
+            if not issubclass(warning.category, DeprecationWarning)  # of other libraries
+        }
+    )
+
+
+def chosen_by(model: Any) -> dict[str, Any] | None:
+    """Head, alpha and dropout of a fitted model; a GP chooses among no candidates."""
+    candidate: Any = getattr(model, "candidate_", None)
+    return None if candidate is None else dataclasses.asdict(candidate)
 
 
 def _judge(

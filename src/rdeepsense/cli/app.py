@@ -11,8 +11,10 @@ from rdeepsense.cli.benchmark import benchmark
 from rdeepsense.cli.data import data
 from rdeepsense.cli.demo import demo
 from rdeepsense.cli.evaluate import evaluate
+from rdeepsense.cli.export import export
 from rdeepsense.cli.fit import fit
 from rdeepsense.cli.predict import predict
+from rdeepsense.cli.reproduce import reproduce
 
 app = typer.Typer(
     help="Networks for sensor data that say how sure they are, in one forward pass.",
@@ -20,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,  # with --debug, Python's own traceback
 )
-for command in (fit, predict, evaluate, demo):
+for command in (fit, predict, evaluate, demo, reproduce, export):
     app.command()(command)
 app.add_typer(benchmark, name="benchmark")
 app.add_typer(data, name="data")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
@@ -91,15 +91,20 @@ class Recalibrated(Distribution):
         if isinstance(self.base, Mixture):
             values = self._values(FEW_LEVELS)
             return values.mean(0), values.std(0)
-        df = getattr(self.base, "df", None)
-        kinds = np.unique(df) if df is not None else np.array([0.0])
         mean, std = np.empty(self.shape), np.empty(self.shape)
-        for kind in kinds:
-            one = Gaussian(0.0, 1.0) if df is None else StudentT(0.0, 1.0, kind)
-            values = Recalibrated(one, self.stated, self.actual)._values(LEVELS)
-            where = np.ones(self.shape, dtype=bool) if df is None else df == kind
+        for where, values in self._standard_values():
             mean[where], std[where] = values.mean(), values.std()
         return self.base._centre + self.base._width * mean, self.base._width * std
+
+    def _standard_values(self) -> Iterator[tuple[Any, Array]]:
+        """Entries that differ in centre and width alone, and values of their standard form."""
+        df = getattr(self.base, "df", None)
+        if df is None:
+            yield ..., Recalibrated(Gaussian(0.0, 1.0), self.stated, self.actual)._values(LEVELS)
+            return
+        for kind in np.unique(df):
+            one = Recalibrated(StudentT(0.0, 1.0, kind), self.stated, self.actual)
+            yield df == kind, one._values(LEVELS)
 
     def _values(self, count: int) -> Array:
         levels = (np.arange(count) + 0.5) / count
@@ -132,10 +137,15 @@ class Recalibrated(Distribution):
     def crps(self, y: npt.ArrayLike) -> Array:
         """2 E over levels t of (1[y < q_t] - t)(q_t - y), the sum of all quantile losses."""
         truth = checks.numbers("y", y, self.shape)
-        values = self._values(FEW_LEVELS if isinstance(self.base, Mixture) else LEVELS)
-        level = (np.arange(len(values)) + 0.5) / len(values)
-        level = level.reshape(-1, *[1] * len(self.shape))
-        return cast(Array, 2 * (((truth < values) - level) * (values - truth)).mean(0))
+        if isinstance(self.base, Mixture):
+            values = self._values(FEW_LEVELS)
+            level = (np.arange(FEW_LEVELS) + 0.5).reshape(-1, *[1] * len(self.shape)) / FEW_LEVELS
+            return cast(Array, 2 * (((truth < values) - level) * (values - truth)).mean(0))
+        z = np.broadcast_to((truth - self.base._centre) / self.base._width, self.shape)
+        loss = np.empty(self.shape)
+        for where, values in self._standard_values():
+            loss[where] = _quantile_losses(values, z[where])
+        return self.base._width * loss
 
     def sample(self, n: int, rng: Seed) -> Array:
         """n independent draws of every entry, of shape (n, *shape)."""
@@ -146,3 +156,20 @@ class Recalibrated(Distribution):
         return Recalibrated(
             self.base.affine(shift, checks.positive("scale", scale)), self.stated, self.actual
         )
+
+
+def _quantile_losses(values: Array, z: Array) -> Array:
+    """The mean over levels t of 2 (1[z < q_t] - t)(q_t - z), for rising values q_t.
+
+    Sums of what lies below z and above it, so that each z costs a search and not all levels.
+    """
+    level = (np.arange(len(values)) + 0.5) / len(values)
+
+    def below(terms: Array) -> Array:
+        return np.concatenate([[0.0], np.cumsum(terms)])
+
+    t, tq, q = below(level), below(level * values), below(values)
+    at = np.searchsorted(values, z, side="right")
+    under = z * t[at] - tq[at]
+    over = (q[-1] - q[at]) - (tq[-1] - tq[at]) - z * ((len(values) - at) - (t[-1] - t[at]))
+    return cast(Array, 2 * (under + over) / len(values))

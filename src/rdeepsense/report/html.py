@@ -1,4 +1,4 @@
-"""Tables and pages as HTML that needs nothing but itself: no scripts, no network."""
+"""Tables and pages as HTML that needs nothing but itself: no network, and scripts only to sort."""
 
 from __future__ import annotations
 
@@ -33,28 +33,87 @@ dt { font-weight: 600; } dd { margin: 0; }
 @media (max-width: 40rem) { dl { display: block; } dd { margin: 0 0 .5rem; } }
 """
 
+# Headings become buttons: up, down, and as it was. Numbers are compared by the first number of
+# their cell ("1,234.5 ± 0.1"), other text by its letters; cells without a value stay last.
+SORTING = r"""
+for (const table of document.querySelectorAll(".wide table")) {
+  const body = table.tBodies[0], original = [...body.rows];
+  if (original.length < 3 || table.closest(".card")) continue;
+  const heads = [...table.tHead.rows[0].cells];
+  const text = (row, column) => row.cells[column].textContent.trim();
+  const value = t => /^[+\u2212-]?[\d.]/.test(t)
+    ? parseFloat(t.replace(/,/g, "").replace("\u2212", "-")) : NaN;
+  const empty = t => t === "" || t === "-" || t === "\u2013";
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.append(...head.childNodes);
+    if (!button.textContent.trim()) return;
+    head.append(button);
+    head.setAttribute("aria-sort", "none");
+    button.addEventListener("click", () => {
+      const next = { none: "ascending", ascending: "descending", descending: "none" };
+      const order = next[head.getAttribute("aria-sort")];
+      for (const other of heads)
+        if (other.hasAttribute("aria-sort")) other.setAttribute("aria-sort", "none");
+      head.setAttribute("aria-sort", order);
+      const sign = order === "descending" ? -1 : 1;
+      const sorted = [...original];
+      if (order !== "none") sorted.sort((a, b) => {
+        const [s, t] = [text(a, column), text(b, column)];
+        if (empty(s) || empty(t)) return empty(s) - empty(t);
+        const [x, y] = [value(s), value(t)];
+        if (!isNaN(x) && !isNaN(y)) return sign * (x - y);
+        return sign * s.localeCompare(t, "en", { numeric: true });
+      });
+      body.append(...sorted);
+    });
+  });
+}
+for (const box of document.querySelectorAll(".wide"))
+  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+"""
+
+
+class Markup(str):
+    """A cell that is HTML already."""
+
+    __slots__ = ()
+
 
 def table(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     strong: Collection[tuple[int, int]] = (),
     aside: Collection[int] = (),
+    kind: str = "",
 ) -> str:
-    """A table; `strong` are (row, column) of cells in bold, `aside` rows that are not ours."""
+    """A table; `strong` are (row, column) of cells in bold, `aside` rows that are not ours.
+
+    With a `kind`, which becomes the table's class, each cell carries its heading as `data-label`,
+    so that a style can show the rows as cards.
+    """
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in header)
     lines = []
     for number, row in enumerate(rows):
-        cells = [f'<th scope="row">{escape(row[0])}</th>']
+        mark = ' class="strong"' if (number, 0) in strong else ""
+        cells = [f'<th scope="row"{mark}>{_cell(row[0])}</th>']
         for column, text in enumerate(row[1:], 1):
             mark = ' class="strong"' if (number, column) in strong else ""
-            cells.append(f"<td{mark}>{escape(text)}</td>")
+            if kind:
+                mark += f' data-label="{escape(header[column], quote=True)}"'
+            cells.append(f"<td{mark}>{_cell(text)}</td>")
         mark = ' class="aside"' if number in aside else ""
         lines.append(f"<tr{mark}>{''.join(cells)}</tr>")
     body = "\n".join(lines)
+    mark = f' class="{kind}"' if kind else ""
     return (
-        f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n'
+        f'<div class="wide"><table{mark}>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
+
+
+def _cell(text: str) -> str:
+    return text if isinstance(text, Markup) else escape(text)
 
 
 def fragment(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -62,11 +121,15 @@ def fragment(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str)
     return f"{table(header, rows)}\n<p><small>{escape(caption)}</small></p>"
 
 
-def page(title: str, body: str) -> str:
-    """A whole page: light or dark as the reader's system is, and readable on a phone."""
+def page(title: str, body: str, style: str = "", script: str = "") -> str:
+    """A whole page: light or dark as the reader's system is, and readable on a phone.
+
+    `style` comes after the style of all pages; `script` runs when the page is there.
+    """
+    last = f"<script>{script}</script>\n" if script else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(title)}</h1>\n{body}\n{last}</body>\n</html>\n"
     )

@@ -53,7 +53,7 @@ def load(folder: Path, mixture: str = "CO", every: int = 1) -> Task:
         source=source,
         simulated=False,
         groups=(seconds // GROUP_SECONDS).astype(np.int64),
-        grouped_by="ten minutes",
+        grouped_by="ten-minute block",
     )
 
 

@@ -52,6 +52,7 @@ READINGS: dict[str, broken_lines.Reading] = {
     "gt": broken_lines.one_of(*ACTIVITIES, UNLABELLED),
 }
 PERIOD = 1_000_000_000 // RATE  # ns
+QUIET = 1e-3  # in the sensor's unit: below it there is only noise
 GAP = 1_000_000_000  # ns without a sample, after which another stretch begins
 
 Floats = NDArray[np.float32]
@@ -80,8 +81,9 @@ def windows(signal: ArrayLike, length: int = LENGTH) -> Floats:
 def spectra(windows: ArrayLike, intervals: int = INTERVALS) -> Floats:
     """The frequency response of each interval and channel: (rows, intervals * channels * terms).
 
-    The terms of n samples x are |sum_t x_t exp(-2 pi i f t / n)| / n for f = 1 .. n/2, and the same
-    sum with its sign, the mean, for f = 0: gravity's direction tells sitting from standing.
+    With X_f = sum_t x_t exp(-2 pi i f t / n) / n for an interval of n samples x, the terms are
+    log(|X_f| + 0.001) for f = 1 .. n/2, because motion spans orders of magnitude, and the mean X_0
+    itself: the direction of gravity tells sitting from standing.
     """
     values = np.asarray(windows, np.float32)
     if values.ndim != 3 or intervals < 1 or values.shape[1] % intervals:
@@ -92,7 +94,7 @@ def spectra(windows: ArrayLike, intervals: int = INTERVALS) -> Floats:
     rows, length, channels = values.shape
     parts = values.reshape(rows, intervals, length // intervals, channels)
     terms = fft.rfft(parts, axis=2, norm="forward")
-    response = np.abs(terms)
+    response = np.log(np.abs(terms) + QUIET)
     response[:, :, 0] = terms[:, :, 0].real
     flat: Floats = response.transpose(0, 1, 3, 2).reshape(rows, np.prod(response.shape[1:]))
     return flat

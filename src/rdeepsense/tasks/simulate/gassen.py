@@ -68,7 +68,7 @@ def simulate(rows: int, seed: int) -> Task:
         source=f"simulated gas sensors, {rows * SECONDS / 3600:.1f} h, seed {seed}",
         simulated=True,
         groups=np.arange(rows, dtype=np.int64) // BLOCK,
-        grouped_by="ten minutes",
+        grouped_by="ten-minute block",
         truth=truth,
     )
 

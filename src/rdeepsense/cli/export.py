@@ -1,0 +1,110 @@
+"""`rdeepsense export`: a trained model for a device."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rdeepsense.cli.columns import check_known, labels, numeric_targets
+from rdeepsense.cli.inference import load_model, model_inputs
+from rdeepsense.cli.scores import class_numbers
+from rdeepsense.cli.table import read_table
+from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
+from rdeepsense.errors import InputError
+
+
+class Form(StrEnum):
+    """What a model can be exported to."""
+
+    folded = "folded"
+    c99 = "c99"
+
+
+class Dtype(StrEnum):
+    """What weights can be stored in."""
+
+    float32 = "float32"
+    float16 = "float16"
+    int8 = "int8"
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
+    to: Annotated[Form, typer.Option(help="folded: numpy alone runs it; c99: C source.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File (folded) or folder (c99).")],
+    dtype: Annotated[Dtype, typer.Option(help="c99: how weights are stored.")] = Dtype.float32,
+    name: Annotated[str, typer.Option(help="c99: beginning of every name in the C.")] = "model",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="c99: labelled table to calibrate int8 on and to judge the export by; "
+            "by default the rows in the model file."
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="Column of --data with the truth; in fit's order.")
+    ] = None,
+    max_nll_change: Annotated[
+        float, typer.Option(help="c99: fail if the NLL rises by more than this.")
+    ] = 0.02,
+    sure: Annotated[
+        float, typer.Option(help="c99: share of the rows that is_sure shall accept.")
+    ] = 0.9,
+) -> None:
+    """Write a model as plain layers that numpy alone runs, or as C99 for firmware."""
+    terminal = Terminal()
+    estimator = load_model(model)
+    if to is Form.folded:
+        from rdeepsense.device.fold import fold, save
+
+        check_outputs({"--output": output}, inputs=(model,))
+        save(fold(estimator), output)
+        terminal.line(f"wrote {output}; rdeepsense.device.load({str(output)!r}) runs it")
+        return
+    from rdeepsense.device.c99.export import Options, export_c99
+
+    options = Options(dtype.value, name, max_nll_change, sure)
+    rows = None if data is None else _rows(estimator, data, target or [])
+    report = export_c99(estimator, output, options, rows)
+    _tell(terminal, report)
+    terminal.line(
+        f"wrote {output}: model.h, model.c, weights.c, selftest.c, README.md, report.json"
+    )
+
+
+def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
+    """The inputs and the truth of a table."""
+    if not target:
+        raise InputError("--data needs --target: the columns with the truth")
+    frame = read_table(path)
+    check_known(frame, target, "--target")
+    inputs, _ = model_inputs(estimator, frame, target)
+    X = inputs.to_numpy() if hasattr(inputs, "to_numpy") else inputs
+    if hasattr(estimator, "classes_"):
+        return X, class_numbers(estimator, labels(frame, target[0]), target[0])
+    y = numeric_targets(frame, target)
+    if y.shape[1:] != estimator.output_shape_:
+        raise InputError(f"--target names {len(target)} columns; the model has another number")
+    return X, y
+
+
+def _tell(terminal: Terminal, report: dict[str, Any]) -> None:
+    size, quality = report["bytes"], report["quality"]
+    terminal.line(f"multiply-adds  {report['multiply_adds']:,}")
+    terminal.line(f"tables         {size['tables_in_flash']:,} bytes of flash")
+    if size["code_in_flash"] is not None:
+        terminal.line(
+            f"code, stack    {size['code_in_flash']:,} and {size['stack']:,} bytes "
+            f"({size['measured_with']})"
+        )
+    terminal.line(f"scratch        {size['ram_scratch']:,} bytes of RAM")
+    if quality is None:
+        terminal.line("quality        not measured: the model file has no rows; give --data")
+        return
+    table = new_table(f"Figures on {quality['rows']:,} rows", ["figure", "trained", "exported"])
+    for key, value in quality["before"].items():
+        table.add_row(key, f"{value:.4f}", f"{quality['after'][key]:.4f}")
+    terminal.table(table)

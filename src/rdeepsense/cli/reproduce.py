@@ -1,0 +1,73 @@
+"""`rdeepsense reproduce`: the paper's evaluation by one command, resumable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rdeepsense.cli.terminal import Terminal, new_table
+from rdeepsense.errors import InputError, RDeepSenseError, require
+
+
+def reproduce(
+    task: Annotated[
+        str, typer.Argument(help="BPEst, NYCommute, GasSen, HHAR, several with commas, or all.")
+    ],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the original files; else data is simulated.")
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="quick: minutes on two cores. paper: three layers of 500, all rows.")
+    ] = "quick",
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas, such as RDeepSense-paper,SSP-5-paper,MCDrop-20-paper; else "
+            "all of the paper at its k, the tuned MCDrop-20 and the automatic RDeepSense."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for cells, results and report.")] = Path(
+        "reproduction"
+    ),
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes, of one thread each; else up to 4.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Repeat the paper's tables and figures and say which of its claims hold.
+
+    Writes results.json, one PNG and SVG for each figure, report.html and report.md. Each finished
+    cell (a task and a family of methods, one alpha of the study, the timing) is a file under
+    OUT/cells: a run that was stopped goes on where it was, and what is there is not run again.
+    """
+    require("matplotlib", "report")
+    from rdeepsense.reproduce.presets import preset as preset_named
+    from rdeepsense.reproduce.presets import tasks_named
+    from rdeepsense.reproduce.run import run
+
+    tasks, size = tasks_named(task), preset_named(preset)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file; give a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK):
+        raise InputError(f"--out {out}: the folder cannot be written to")
+    terminal = Terminal(quiet)
+    chosen = None if methods is None else methods.split(",")
+    outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
+    terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
+    table = new_table("What holds", ["claim", "task", "verdict"])
+    for claim in outcome.results["claims"]:
+        table.add_row(f"{claim['section']} {claim['claim']}", claim["task"], claim["verdict"])
+    terminal.table(table)
+    for file in outcome.files:
+        terminal.line(f"wrote {file}")
+    if outcome.failed:
+        label, error = outcome.failed[0]
+        raise RDeepSenseError(
+            f"{len(outcome.failed)} cells failed and will be tried again by the same command; the "
+            f"first, {label}: {error}"
+        )

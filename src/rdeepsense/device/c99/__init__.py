@@ -1,0 +1,1 @@
+"""A folded model as C99 source, for firmware and apps."""

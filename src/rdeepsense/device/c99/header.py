@@ -1,0 +1,77 @@
+"""model.h: what a firmware engineer reads first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rdeepsense.device.c99.source import Source
+from rdeepsense.device.c99.text import FOLDER, number, remark
+from rdeepsense.device.folded import Floats, Folded
+
+REGRESSION = """/* x: sensor values in their own units. mean and std, in the target's units, get
+   @NAME@_OUTPUTS numbers each. Any number of threads may call it, each with its own scratch. */
+int @name@_predict(const float *x, float *mean, float *std, void *scratch);
+"""
+CLASSES = """/* x: sensor values in their own units. probs gets @NAME@_OUTPUTS probabilities. Any
+   number of threads may call it, each with its own scratch. */
+int @name@_predict(const float *x, float *probs, void *scratch);
+"""
+SURE = """
+/* Whether a prediction is among the surer ones: the threshold was chosen at export. */
+int @name@_is_sure(const float *@given@);
+"""
+INTERVALS = """
+/* The interval of a coverage in percent: from mean + LOW std to mean + HIGH std. Where the factors
+   of several outputs differ, this is an initialiser with one for each. */
+"""
+
+
+def header(source: Source) -> str:
+    """model.h."""
+    folded, sure = source.folded, source.sure
+    declarations = CLASSES if folded.is_classifier else REGRESSION
+    if sure is not None:
+        if folded.is_classifier:
+            declarations = f"#define @NAME@_SURE_PROB {number(sure[0])}\n\n" + declarations
+        declarations += SURE.replace("@given@", "probs" if folded.is_classifier else "std")
+    more = {
+        "about": _about(folded),
+        "factors": source.fill(_factors(folded)),
+        "declarations": source.fill(declarations),
+    }
+    return source.fill((FOLDER / "model.h").read_text(), more)
+
+
+def _about(folded: Folded) -> str:
+    lines = []
+    if folded.features is not None:
+        lines += [f"   x[{k}]: {remark(name)}" for k, name in enumerate(folded.features)]
+    if folded.classes is not None:
+        lines += [f"   probs[{k}]: {remark(str(label))}" for k, label in enumerate(folded.classes)]
+    if folded.missing == "mean":
+        lines.append("   An input that is NaN counts as the mean of the training rows.")
+    return "".join(f"\n{line}" for line in lines)
+
+
+def _factors(folded: Folded) -> str:
+    intervals = folded.intervals
+    if intervals is None:
+        return ""
+    lines = []
+    for k, coverage in enumerate(intervals.coverages):
+        percent = round(100 * coverage)
+        lines.append(f"#define @NAME@_LOW_{percent} {_factor(intervals.low[k])}")
+        lines.append(f"#define @NAME@_HIGH_{percent} {_factor(intervals.high[k])}")
+    if intervals.conformal is not None:
+        lines.append("/* The conformal one: mean - CONFORMAL std to mean + CONFORMAL std. */")
+        for coverage, reach in zip(intervals.coverages, intervals.conformal, strict=True):
+            if np.isfinite(reach).all():
+                lines.append(f"#define @NAME@_CONFORMAL_{round(100 * coverage)} {_factor(reach)}")
+    return INTERVALS + "\n".join(lines) + "\n"
+
+
+def _factor(values: Floats) -> str:
+    """One number where all outputs share it, else a C initialiser."""
+    if np.all(values == values[0]):
+        return f"({number(values[0])})"
+    return "{" + ", ".join(number(v) for v in values) + "}"

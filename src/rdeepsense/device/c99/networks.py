@@ -1,0 +1,93 @@
+"""The numbers that go to the device, in the type they are stored in, and what they compute.
+
+Inputs become z = (x - centre) per_scale in float32 on the device; what the float32 centre and
+per_scale lack of the true ones is put into the first layer here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.device.folded import Dense, Floats, Folded
+from rdeepsense.errors import InputError
+
+Singles = NDArray[np.float32]
+REACH = 1e6  # standard deviations; far inside of what float32 carries through five layers
+
+
+@dataclass(frozen=True)
+class FloatLayer:
+    """Weights (outputs, inputs) as stored; with `gain` their input is multiplied by it first."""
+
+    weight: NDArray[Any]
+    bias: Singles
+    gain: float = 1.0
+
+
+@dataclass(frozen=True)
+class FloatNetwork:
+    """A network with float32 or float16 weights, float32 sums."""
+
+    dtype: str
+    centre: Singles
+    per_scale: Singles
+    layers: tuple[FloatLayer, ...]
+    reach: float = REACH
+
+    def raw(self, X: NDArray[Any]) -> Floats:
+        """The columns of the last layer, in float32 as on the device."""
+        z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
+        h = np.clip(z, -self.reach, self.reach).astype(np.float32)
+        for layer in self.layers:
+            weight = layer.weight.astype(np.float32)
+            h = (h * np.float32(layer.gain)) @ weight.T + layer.bias
+            if layer is not self.layers[-1]:
+                h = np.maximum(h, np.float32(0))
+        raw: Floats = h.astype(np.float64)
+        return raw
+
+
+def as_float32(folded: Folded) -> FloatNetwork:
+    """Every weight rounded to float32."""
+    centre, per_scale, layers = standardised(folded)
+    stored = [
+        FloatLayer(layer.weight.astype(np.float32), layer.bias.astype(np.float32))
+        for layer in layers
+    ]
+    return FloatNetwork("float32", centre, per_scale, tuple(stored))
+
+
+def as_float16(folded: Folded) -> FloatNetwork:
+    """Weights rounded to half floats, each layer times the power of two that fills their range."""
+    centre, per_scale, layers = standardised(folded)
+    stored = []
+    for layer in layers:
+        largest = float(np.abs(layer.weight).max())
+        gain = 2.0 ** (np.ceil(np.log2(largest)) - 15) if largest > 0 else 1.0
+        stored.append(
+            FloatLayer(
+                (layer.weight / gain).astype(np.float16), layer.bias.astype(np.float32), gain
+            )
+        )
+    return FloatNetwork("float16", centre, per_scale, tuple(stored))
+
+
+def standardised(folded: Folded) -> tuple[Singles, Singles, list[Dense]]:
+    """Centre, 1 / scale and layers that take (x - centre) / scale, as float32 will compute it."""
+    with np.errstate(over="ignore", divide="ignore"):
+        centre = folded.centre.astype(np.float32)
+        per_scale = (1 / folded.scale).astype(np.float32)
+    bad = ~(np.isfinite(centre) & np.isfinite(per_scale) & (per_scale > 0))
+    if bad.any():
+        column = int(np.argmax(bad))
+        raise InputError(
+            f"input {column} has mean {folded.centre[column]:g} and standard deviation "
+            f"{folded.scale[column]:g}, which float32 cannot hold; change its unit"
+        )
+    first = folded.layers[0]
+    bias = first.bias - first.weight @ (folded.centre - centre)
+    return centre, per_scale, [Dense(first.weight / per_scale, bias), *folded.layers[1:]]

@@ -1,0 +1,88 @@
+"""The README that goes with an export."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rdeepsense.device.c99.source import Source
+from rdeepsense.device.c99.text import remark
+
+EXAMPLES = {
+    True: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
+    float probs[@NAME@_OUTPUTS];
+    static float scratch[(@NAME@_SCRATCH_BYTES + 3) / 4];
+    int status = @name@_predict(x, probs, scratch);
+""",
+    False: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
+    float mean[@NAME@_OUTPUTS], std[@NAME@_OUTPUTS];
+    static float scratch[(@NAME@_SCRATCH_BYTES + 3) / 4];
+    int status = @name@_predict(x, mean, std, scratch);
+""",
+}
+
+
+def readme(source: Source, report: dict[str, Any]) -> str:
+    """What the folder holds, how to call it, what it costs and how good it is."""
+    folded, size = source.folded, report["bytes"]
+    example = EXAMPLES[folded.is_classifier]
+    for key in ("name", "NAME"):
+        example = example.replace(f"@{key}@", source.values[key])
+    lines = [
+        f"# {source.name}",
+        "",
+        f"A {folded.head} network, {source.values['widths']}, weights in {source.network.dtype}, "
+        f"exported by rdeepsense {remark(folded.version)}. Plain C99; needs no library.",
+        "",
+        *example.splitlines(),
+        "",
+        "Build it with `model.c` and `weights.c`. Optimise (`-O3`, on a PC also `-march=native`):",
+        "wide instructions are used where the compiler is told that they exist. Check it on the",
+        "device itself:",
+        "",
+        "    cc -std=c99 -O2 selftest.c model.c weights.c -o selftest && ./selftest",
+        "",
+        "`exp`, `log1p`, `sqrt` and softplus are its own, with a relative error of at most 6e-7.",
+        "",
+        "## Inputs",
+        "",
+        f"An input further than {source.network.reach:g} standard deviations of the training rows "
+        "from their mean is out of range.",
+        (
+            "An input that is NaN counts as its mean."
+            if folded.missing == "mean"
+            else "An input that is NaN is refused."
+        ),
+        "",
+        "| x | name | mean | standard deviation |",
+        "|---|---|---|---|",
+    ]
+    for k in range(folded.inputs):
+        name = remark(folded.features[k]) if folded.features is not None else ""
+        lines.append(f"| {k} | {name} | {folded.centre[k]:.6g} | {folded.scale[k]:.6g} |")
+    lines += [
+        "",
+        "## Cost",
+        "",
+        f"- {report['multiply_adds']:,} multiply-adds",
+        f"- {size['tables_in_flash']:,} bytes of tables (flash)",
+        f"- {size['ram_scratch']:,} bytes of scratch (RAM), the caller's",
+    ]
+    if size["code_in_flash"] is not None:
+        lines.append(
+            f"- {size['code_in_flash']:,} bytes of code, {size['stack']:,} bytes of stack "
+            f"({size['measured_with']})"
+        )
+    lines += ["", "## Quality", ""]
+    quality = report["quality"]
+    if quality is None:
+        lines.append("Not measured: the model file carries no rows and none were given.")
+    else:
+        lines += [
+            f"On {quality['rows']} rows ({quality['rows_from']}).",
+            "",
+            "| | trained | exported |",
+        ]
+        lines.append("|---|---|---|")
+        for key, value in quality["before"].items():
+            lines.append(f"| {key} | {value:.4f} | {quality['after'][key]:.4f} |")
+    return "\n".join(lines) + "\n"

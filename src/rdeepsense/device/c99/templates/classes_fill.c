@@ -1,0 +1,8 @@
+    if (status == @NAME@_NAN) {
+        word nan;
+        nan.bits = 0x7fc00000u;
+        for (k = 0; k < @NAME@_OUTPUTS; ++k) {
+            probs[k] = nan.value;
+        }
+        return status;
+    }

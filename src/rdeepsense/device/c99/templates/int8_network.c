@@ -1,0 +1,63 @@
+
+/* ReLU, and the next layer's bytes; the half that rounds is in the bias. */
+static void to_bytes(const layer *l, const int32_t *restrict sum, uint8_t *restrict byte)
+{
+    const float *restrict factor = l->factor;
+    const unsigned n = l->outputs;
+    unsigned i;
+    for (i = 0; i < n; ++i) {
+        int32_t h = (int32_t)((float)sum[i] * factor[i]);
+        h = h > 0 ? h : 0;
+        byte[i] = (uint8_t)(h < 255 ? h : 255);
+    }
+    for (; i % 4 != 0; ++i) {
+        byte[i] = 0;
+    }
+}
+
+/* The columns of the last layer, in work->raw. */
+static int network(const float *x, work *w)
+{
+    int status = @NAME@_OK;
+    unsigned i, l;
+    for (i = 0; i < @NAME@_INPUTS; ++i) {
+        /* In halves of a step, so that adding 1 and shifting rounds. */
+        float z = (x[i] - @name@_centre[i]) * @name@_per_step[i];
+        uint32_t q;
+        if (is_nan(z)) {
+            @on_nan@
+        }
+        if (z > LIMIT || z < -LIMIT) {
+            z = z > 0.0f ? LIMIT : -LIMIT;
+            status = @NAME@_OUT_OF_RANGE;
+        }
+        q = (uint32_t)((int32_t)z + ZERO) >> 1;
+        w->byte[0][i] = (uint8_t)(q >> 8);
+        w->byte[1][i] = (uint8_t)(q & 255u);
+    }
+    for (; i % 4 != 0; ++i) {
+        w->byte[0][i] = w->byte[1][i] = 0;
+    }
+    for (l = 0;; ++l) {
+        const unsigned n = layers[l].outputs;
+        const int32_t *bias = layers[l].bias;
+        for (i = 0; i < n; ++i) {
+            w->sum[i] = l == 0 ? 0 : bias[i];
+        }
+        add_products(layers[l].weight, w->byte[0], layers[l].groups, n, w->sum);
+        if (l == 0) {
+            for (i = 0; i < n; ++i) {
+                w->sum[i] = w->sum[i] * 256 + bias[i];
+            }
+            add_products(layers[l].weight, w->byte[1], layers[l].groups, n, w->sum);
+        }
+        if (l + 1 == LAYERS) {
+            break;
+        }
+        to_bytes(layers + l, w->sum, w->byte[0]);
+    }
+    for (i = 0; i < layers[l].outputs; ++i) {
+        w->raw[i] = (float)w->sum[i] * layers[l].factor[i] + @name@_head_bias[i];
+    }
+    return status;
+}

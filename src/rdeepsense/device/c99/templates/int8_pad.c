@@ -1,0 +1,7 @@
+
+/* Wide registers read past the last block. */
+#if defined(__SSE2__) || defined(__x86_64__) || defined(__ARM_NEON)
+#define PAD 256
+#else
+#define PAD 0
+#endif

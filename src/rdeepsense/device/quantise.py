@@ -1,0 +1,172 @@
+"""Eight-bit integer networks: weights per output channel, activations calibrated on rows.
+
+Inputs are 16-bit steps of their own range, hidden activations bytes of steps that calibration rows
+filled, weights whole numbers of at most 127 times one scale per output; sums are exact 32-bit
+integers. A hidden sum becomes the next byte by one float32 multiplication and truncation (the half
+that rounds is in the integer bias), so the numpy arithmetic here and the C agree to the bit. The
+last layer's sums become floats and are never clipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.device.folded import Dense, Floats, Folded
+from rdeepsense.errors import InputError
+
+LEVELS = 32_767  # steps of an input on each side of its centre
+LEAST_REACH = 8.0  # standard deviations
+BYTE = 255
+WEIGHT = 127
+BLOCK = 64  # outputs that lie together in a packed table
+BIAS_LIMIT = 2.0**29
+SUM_LIMIT = 2**31 - 1
+HEADROOM = 1.25  # of the largest activation seen; later rows go a little beyond
+LEAST_SHARE = 0.05  # of a layer's largest activation, for units that hardly ever fire
+EVENNESS = (0.0, 0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Int8Layer:
+    """Sums of weight (outputs, inputs) times integers, plus bias; times factor they have a unit."""
+
+    weight: NDArray[np.int8]
+    bias: NDArray[np.int32]
+    factor: NDArray[np.float32]
+
+    def sums(self, q: NDArray[np.int64]) -> NDArray[np.int64]:
+        total: NDArray[np.int64] = q @ self.weight.T.astype(np.int64) + self.bias
+        return total
+
+    def packed(self) -> NDArray[np.int8]:
+        """Blocks of outputs, in them groups of four inputs, in them output by output."""
+        outputs, inputs = self.weight.shape
+        padded = np.zeros((outputs, -(-inputs // 4) * 4), dtype=np.int8)
+        padded[:, :inputs] = self.weight
+        blocks = [
+            padded[start : start + BLOCK].reshape(-1, padded.shape[1] // 4, 4).transpose(1, 0, 2)
+            for start in range(0, outputs, BLOCK)
+        ]
+        return np.concatenate([block.ravel() for block in blocks])
+
+
+@dataclass(frozen=True)
+class Int8Network:
+    """A quantised network and its arithmetic."""
+
+    centre: NDArray[np.float32]
+    per_step: NDArray[np.float32]  # in halves of a step
+    levels: int
+    reach: float
+    layers: tuple[Int8Layer, ...]
+    head_bias: NDArray[np.float32]
+    dtype: str = "int8"
+
+    def inputs(self, X: NDArray[Any]) -> NDArray[np.int64]:
+        """Whole numbers from 0 to 2 levels."""
+        limit = np.float32(2 * self.levels)
+        z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_step, nan=0.0)
+        halves = np.clip(z, -limit, limit).astype(np.int64)
+        q: NDArray[np.int64] = (halves + 2 * self.levels + 1) >> 1
+        return q
+
+    def raw(self, X: NDArray[Any]) -> Floats:
+        """The columns of the last layer, bit by bit as in C but for the last multiplication."""
+        q = self.inputs(X)
+        for layer in self.layers[:-1]:
+            q = to_bytes(layer, q)
+        last = self.layers[-1]
+        sums = last.sums(q).astype(np.float32)
+        return (sums * last.factor + self.head_bias).astype(np.float64)
+
+
+def to_bytes(layer: Int8Layer, q: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One hidden layer: ReLU, the float32 factor, at most 255, truncated."""
+    h = np.maximum(layer.sums(q), 0).astype(np.float32) * layer.factor
+    return np.minimum(h.astype(np.int64), BYTE)
+
+
+def quantise(folded: Folded, X: NDArray[Any], ready: tuple[Any, Any, list[Dense]]) -> Int8Network:
+    """The network that agrees best with the folded one on these rows.
+
+    `ready` are centre, 1 / scale and the layers that take what they make of the inputs.
+    """
+    if not len(X):
+        raise InputError("int8 needs rows to calibrate the activations on")
+    wanted = folded.forward(X)
+    tried = [_quantised(X, *ready, evenness) for evenness in EVENNESS]
+    return min(tried, key=lambda network: _distance(folded, wanted, folded.finish(network.raw(X))))
+
+
+def _distance(folded: Folded, wanted: Floats, found: Floats) -> float:
+    """How far predictions are, in units that the NLL cares for."""
+    if folded.is_classifier:
+        return float(np.mean((wanted - found) ** 2))
+    mean = (wanted[0] - found[0]) / wanted[1]
+    return float(np.mean(mean**2 + np.log(found[1] / wanted[1]) ** 2))
+
+
+def _quantised(
+    X: NDArray[Any], centre: Any, per_scale: Any, dense: list[Dense], evenness: float
+) -> Int8Network:
+    z = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
+    reach = max(LEAST_REACH, 2 * float(np.abs(z).max()))
+    first, _ = _weights(dense[0].weight, np.zeros(len(dense[0].bias)))
+    largest_sum = int(np.abs(first.astype(np.int64)).sum(1).max())
+    levels = min(LEVELS, (SUM_LIMIT - 2**30) // max(largest_sum, 1))
+    unit: Any = reach / levels  # what one step of the layer's input stands for
+    per_step = (2 * per_scale.astype(np.float64) / unit).astype(np.float32)
+    none = np.zeros(0, np.float32)
+    q, zero = Int8Network(centre, per_step, levels, reach, (), none).inputs(X), levels
+    layers: list[Int8Layer] = []
+    for layer in dense[:-1]:
+        target = z @ layer.weight.T + layer.bias
+        weight, scale = _weights(layer.weight * unit, layer.bias)
+        bias, offset = _biases(weight, scale, q, zero, target)
+        z = np.maximum(target, 0.0)
+        unit = np.maximum(_units(z.max(0), evenness), 2 * scale)
+        # The factor is at most 1/2, so a sum times its factor stays an int32 in C.
+        half = 0.5 * unit / scale
+        rounded = np.rint(np.clip(bias / scale + half, -BIAS_LIMIT, BIAS_LIMIT)).astype(np.int64)
+        layers.append(_layer(weight, offset + rounded, scale / unit))
+        q, zero = to_bytes(layers[-1], q), 0
+    last = dense[-1]
+    weight, scale = _weights(last.weight * unit, np.zeros(len(last.bias)))
+    bias, offset = _biases(weight, scale, q, zero, z @ last.weight.T + last.bias)
+    layers.append(_layer(weight, offset, scale))
+    return Int8Network(centre, per_step, levels, reach, tuple(layers), bias.astype(np.float32))
+
+
+def _units(largest: Floats, evenness: float) -> Floats:
+    """The step of each unit's byte, from the largest activation that calibration saw.
+
+    With evenness 0 all units of a layer share one step, with 1 each fills its own range; what a
+    unit's step gains, the weights that read it lose, so the best lies between.
+    """
+    top = max(float(largest.max()), 1e-30)
+    own = np.maximum(largest, LEAST_SHARE * top)
+    steps: Floats = HEADROOM * own**evenness * top ** (1 - evenness) / BYTE
+    return steps
+
+
+def _weights(weight: Floats, bias: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Whole numbers and the scale of each row, at least so large that the bias fits an int32."""
+    scale = np.maximum(np.abs(weight).max(1) / WEIGHT, np.abs(bias) / (BIAS_LIMIT / 2))
+    scale = np.maximum(scale, 1e-30)
+    return np.rint(weight / scale[:, None]).astype(np.int8), scale
+
+
+def _biases(
+    weight: NDArray[np.int8], scale: Floats, q: NDArray[np.int64], zero: int, target: Floats
+) -> tuple[Floats, NDArray[np.int64]]:
+    """The bias that makes the mean output right, and what takes the inputs' zero off the sums."""
+    sums = (q - zero) @ weight.T.astype(np.int64)
+    return (target - sums * scale).mean(0), -zero * weight.astype(np.int64).sum(1)
+
+
+def _layer(weight: NDArray[np.int8], bias: NDArray[np.int64], factor: Floats) -> Int8Layer:
+    return Int8Layer(weight, bias.astype(np.int32), factor.astype(np.float32))

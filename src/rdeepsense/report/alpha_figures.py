@@ -1,0 +1,75 @@
+"""The alpha study (the paper's figure 9): NLL and deviation area, or negative MEFP, over alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rdeepsense.report.figures import BLUE, GREY, VERMILION
+from rdeepsense.report.method_styles import PAPER
+from rdeepsense.report.pictures import Panel, Picture, finish, legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def alpha_study(name: str, task: Mapping[str, Any], origin: str) -> Picture | None:
+    """Two panels, one above the other; None where no study was made."""
+    study = sorted(task.get("alpha_study") or [], key=lambda row: row["alpha"])
+    classes = task["kind"] == "classification"
+    chosen = (task["methods"].get(PAPER, {}).get("chosen") or {}).get("alpha")
+    chosen = chosen if isinstance(chosen, (int, float)) else None
+    shown = [("nll", 1.0, "NLL", "NLL, full (nats)", BLUE, "o")]
+    if classes:
+        shown.append(("mefp", -1.0, "Negative MEFP", "negative MEFP (nats)", VERMILION, "s"))
+    else:
+        shown.append(("deviation_area", 1.0, "Deviation area", "deviation area", VERMILION, "s"))
+    floor = task.get("floor")
+    panels = []
+    for key, sign, title, label, colour, marker in shown:
+        if any(row.get(key) is not None for row in study):
+            draw = partial(_draw, study=study, key=key, sign=sign, label=label, colour=colour,
+                           marker=marker, chosen=chosen,
+                           floor=floor if key == "deviation_area" else None)  # fmt: skip
+            panels.append(Panel(f"{title} over alpha", draw, (4.8, 3.0)))
+    if not panels:
+        return None
+    return Picture(
+        f"{name}-alpha",
+        f"{name}: the choice of alpha",
+        "alpha = 0 trains by the likelihood alone; towards 1 the error term takes over. Bars are "
+        "± 2 standard errors. Lower is better in both.",
+        origin,
+        tuple(panels),
+        columns=1,
+    )
+
+
+def _draw(
+    axes: Axes,
+    study: Rows,
+    key: str,
+    sign: float,
+    label: str,
+    colour: str,
+    marker: str,
+    chosen: float | None,
+    floor: float | None,
+) -> None:
+    found = [row for row in study if row.get(key) is not None]
+    errors = [2 * (row.get(f"{key}_se") or 0.0) for row in found]
+    axes.errorbar([row["alpha"] for row in found], [sign * row[key] for row in found],
+                  yerr=errors if any(errors) else None, color=colour, marker=marker, markersize=6,
+                  capsize=3, linewidth=1.8)  # fmt: skip
+    if floor is not None:
+        axes.axhline(floor, color=GREY, linestyle="--", linewidth=1.2, label=f"floor {floor:.3f}")
+        axes.set_ylim(bottom=0)
+    if chosen is not None:
+        axes.axvline(chosen, color=GREY, linestyle=":", linewidth=1.6,
+                     label=f"chosen on validation rows: {chosen:g}")  # fmt: skip
+    finish(axes, "alpha", label)
+    if floor is not None or chosen is not None:
+        legend_below(axes)

@@ -1,0 +1,56 @@
+"""The report of `rdeepsense reproduce`: figures as PNG and SVG, one page, one Markdown file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rdeepsense.files import write_whole
+from rdeepsense.report.document import sections
+from rdeepsense.report.markdown import markdown
+from rdeepsense.report.page import report_page
+from rdeepsense.report.pictures import Picture, whole
+from rdeepsense.report.saving import save
+from rdeepsense.reproduce import published
+
+TITLE = "RDeepSense, reproduced"
+
+
+def write(results: dict[str, Any], out: Path) -> list[Path]:
+    """Write figures/*.png and *.svg, report.html and report.md under `out`; returns their names."""
+    parts = sections(results)
+    folder = out / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for part in parts:
+        for block in part.blocks:
+            if isinstance(block, Picture):
+                written += save(whole(block), folder / block.name)
+    opening = _opening(results)
+    texts = {
+        "report.html": report_page(TITLE, opening, parts),
+        "report.md": markdown(TITLE, opening, parts),
+    }
+    for name, text in texts.items():
+        write_whole(out / name, text)
+        written.append(out / name)
+    return written
+
+
+def _opening(results: dict[str, Any]) -> str:
+    """What this is, on what data, and how much was spent on it."""
+    simulated = [name for name, task in results["tasks"].items() if task["simulated"]]
+    real = [name for name, task in results["tasks"].items() if not task["simulated"]]
+    words = [
+        f"The evaluation of the paper ({published.SOURCE}), run again: its tables and figures, "
+        "ours beside the paper's, and what the paper does not report."
+    ]
+    if simulated:
+        words.append(
+            f"Simulated data: {', '.join(simulated)}. What is simulated shows how the methods "
+            "compare, not what real sensors would give."
+        )
+    if real:
+        words.append(f"Real data: {', '.join(real)}.")
+    words.append(f"Preset {results.get('preset')}, {results.get('date')}.")
+    return " ".join(words)

@@ -1,0 +1,149 @@
+"""`rdeepsense export`: what it writes, and what it refuses before it writes anything."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import rdeepsense as rds
+from rdeepsense.device.runtime import load
+
+FILES = ["README.md", "model.c", "model.h", "report.json", "selftest.c", "weights.c"]
+FIT: dict[str, Any] = {"hidden": (16, 16), "epochs": 20, "random_state": 0, "verbose": False}
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+@pytest.fixture
+def model(tmp_path: Path, csv: Path) -> Path:
+    frame = pl.read_csv(csv)
+    X = frame.select("a", "b [V]")
+    rds.RDeepSenseRegressor(**FIT).fit(X, frame["y"].to_numpy()).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_folded_runs_without_the_model(run: Any, model: Path, csv: Path) -> None:
+    result = run("export", model, "--to", "folded", "-o", "small.folded")
+    assert result.code == 0, result.err
+    assert "wrote small.folded" in result.out
+    X = pl.read_csv(csv).select("a", "b [V]").to_numpy()
+    estimator = rds.load(model)
+    wanted = estimator.predict(pl.DataFrame(X, schema=["a", "b [V]"]), return_std=True)
+    np.testing.assert_allclose(load("small.folded").predict(X, return_std=True), wanted, rtol=1e-9)
+
+
+@needs_cc
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_c99_passes_its_self_test(run: Any, model: Path, dtype: str) -> None:
+    result = run("export", model, "--to", "c99", "--dtype", dtype, "--name", "Tank 7", "-o", "out")
+    assert result.code == 0, result.err
+    assert result.err == ""
+    assert sorted(p.name for p in Path("out").iterdir()) == FILES
+    report = json.loads(Path("out/report.json").read_text())
+    assert report["name"] == "tank_7"
+    assert report["multiply_adds"] == 2 * 16 + 16 * 16 + 16 * 2
+    assert [layer["multiply_adds"] for layer in report["layers"]] == [32, 256, 32]
+    assert report["features"] == ["a", "b [V]"]
+    quality = report["quality"]
+    assert abs(quality["nll_change"]) <= 0.02
+    assert set(quality["before"]) == {"nll", "coverage_90", "deviation_area", "mae"}
+    assert quality["rows"] == (40 if dtype == "int8" else 80)
+    header = Path("out/model.h").read_text()
+    assert "#define TANK_7_INPUTS 2\n" in header
+    assert "#define TANK_7_HIGH_90 (1.64485359f)\n" in header
+    assert "x[1]: b [V]" in header
+    assert "| 1 | b [V] |" in Path("out/README.md").read_text()
+    command = ["cc", "-std=c99", "selftest.c", "model.c", "weights.c", "-o", "selftest"]
+    subprocess.run(command, cwd="out", check=True)
+    done = subprocess.run(["./selftest"], cwd="out", capture_output=True, text=True)
+    assert done.stdout == "self-test passed\n"
+    assert done.returncode == 0
+
+
+@needs_cc
+def test_is_sure_accepts_the_chosen_share(run: Any, model: Path) -> None:
+    run("export", model, "--to", "c99", "-o", "out", "--sure", "0.75")
+    sure = json.loads(Path("out/report.json").read_text())["sure"]
+    estimator = rds.load(model)
+    X = pl.DataFrame(estimator.kept_rows_[0], schema=["a", "b [V]"])
+    std = estimator.predict(X, return_std=True)[1]
+    assert np.mean(std <= sure[0] * (1 + 1e-6)) == pytest.approx(0.75, abs=0.02)
+    (Path("out") / "main.c").write_text(
+        '#include "model.h"\nint main(void) {\n'
+        f"    float sure = {sure[0] * 0.999:.9g}f, not_sure = {sure[0] * 1.001:.9g}f, nan;\n"
+        "    nan = (sure - sure) / (sure - sure);\n"
+        "    return !model_is_sure(&sure) || model_is_sure(&not_sure) || model_is_sure(&nan);\n}\n"
+    )
+    command = ["cc", "-std=c99", "main.c", "model.c", "weights.c", "-o", "main"]
+    subprocess.run(command, cwd="out", check=True)
+    assert subprocess.run(["./main"], cwd="out").returncode == 0
+
+
+def test_classes(run: Any, tmp_path: Path, csv: Path) -> None:
+    frame = pl.read_csv(csv)
+    X, y = frame.select("a", "b [V]"), frame["label"].to_numpy().astype(str)
+    rds.RDeepSenseClassifier(**FIT).fit(X, y).save(tmp_path / "model")
+    arguments = ("--to", "c99", "--dtype", "int8", "--data", csv, "--target", "label")
+    result = run("export", tmp_path / "model", *arguments, "-o", "out")
+    assert result.code == 0, result.err
+    report = json.loads(Path("out/report.json").read_text())
+    assert report["classes"] == ["high", "low", "mid"]
+    assert report["quality"]["rows_from"] == "--data"
+    assert report["quality"]["rows"] == 200
+    header = Path("out/model.h").read_text()
+    assert "int model_predict(const float *x, float *probs, void *scratch);" in header
+    assert "probs[1]: low" in header
+
+
+def test_too_large_a_change_writes_nothing(run: Any, model: Path, csv: Path) -> None:
+    arguments = ("--to", "c99", "--dtype", "int8", "--max-nll-change", "-1")
+    result = run("export", model, *arguments, "-o", "out")
+    assert result.code == 1
+    assert "int8 moves the NLL from " in result.err
+    assert "by more than --max-nll-change -1; nothing was written" in result.err
+    assert not Path("out").exists()
+    assert sorted(p.name for p in Path().iterdir()) == ["data.csv", "model"]
+
+
+def test_refusals(run: Any, model: Path, csv: Path, tmp_path: Path) -> None:
+    def error(*arguments: object) -> str:
+        result = run("export", model, "--to", "c99", *arguments)
+        assert result.code == 1
+        assert not Path("out").exists()
+        return str(result.err)
+
+    assert "--data needs --target" in error("-o", "out", "--data", csv)
+    assert "there is no such column" in error("-o", "out", "--data", csv, "--target", "none")
+    assert "--name '***' has no letter" in error("-o", "out", "--name", "***")
+    assert "--sure 1.5: must lie between" in error("-o", "out", "--sure", "1.5")
+    assert "there is no folder" in error("-o", "none/out")
+    assert "is a file" in error("-o", csv)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "main.c").touch()
+    assert "holds 'main.c', which is no part of an export" in error("-o", "mine")
+
+
+def test_an_earlier_export_is_replaced(run: Any, model: Path) -> None:
+    for name in ("one", "two"):
+        assert run("export", model, "--to", "c99", "--name", name, "-o", "out").code == 0
+    assert "TWO_INPUTS" in Path("out/model.h").read_text()
+    assert sorted(p.name for p in Path("out").iterdir()) == FILES
+
+
+def test_a_model_without_rows(run: Any, tmp_path: Path, csv: Path) -> None:
+    frame = pl.read_csv(csv)
+    estimator = rds.RDeepSenseRegressor(keep_rows=0, **FIT)
+    estimator.fit(frame.select("a", "b [V]"), frame["y"].to_numpy()).save(tmp_path / "model")
+    result = run("export", tmp_path / "model", "--to", "c99", "-o", "out")
+    assert result.code == 0, result.err
+    assert "not measured" in result.out
+    assert "is_sure" not in Path("out/model.h").read_text()
+    result = run("export", tmp_path / "model", "--to", "c99", "--dtype", "int8", "-o", "int8")
+    assert result.code == 1
+    assert "int8 needs rows to calibrate" in result.err

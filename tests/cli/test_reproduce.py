@@ -1,0 +1,68 @@
+"""The command: what it asks for, what it refuses, what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from rdeepsense.cli.reproduce import reproduce
+from rdeepsense.errors import InputError, RDeepSenseError
+from rdeepsense.reproduce import run as engine
+from rdeepsense.reproduce.run import Outcome
+
+app = typer.Typer()
+app.command()(reproduce)
+
+
+def invoke(*words: str) -> Any:
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    made: list[Any] = []
+
+    def fake(tasks: Any, preset: Any, out: Path, *more: Any) -> Outcome:
+        made.append((tasks, preset.name, out, *more))
+        claim = {"section": "4.5", "claim": "saves", "task": "HHAR", "verdict": "yes"}
+        failed = [("HHAR, GP", "no memory")] if more[2] == 7 else []
+        return Outcome({"claims": [claim]}, [out / "report.html"], 14, 3, failed)
+
+    monkeypatch.setattr(engine, "run", fake)
+    return made
+
+
+def test_what_is_asked_for(asked: list[Any], tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    result = invoke("hhar,bpest", "--preset", "paper", "--methods", "SSP-1-paper,GP", "--jobs", "2",
+                    "--out", str(out))  # fmt: skip
+    assert result.exit_code == 0
+    assert asked == [(("HHAR", "BPEst"), "paper", out, None, ["SSP-1-paper", "GP"], 0, 2, False)]
+    assert "3 cells run now, 14 in all" in result.stdout
+    assert "4.5 saves" in result.stdout
+    assert f"wrote {out / 'report.html'}" in result.stdout
+
+
+def test_a_failed_cell_is_an_error_at_the_end(asked: list[Any], tmp_path: Path) -> None:
+    result = invoke("HHAR", "--seed", "7", "--out", str(tmp_path))
+    assert isinstance(result.exception, RDeepSenseError)
+    assert "1 cells failed" in str(result.exception)
+    assert "HHAR, GP: no memory" in str(result.exception)
+
+
+def test_refused(asked: list[Any], tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for words, message in (
+        (("ECG",), "task 'ECG' is unknown"),
+        (("all", "--preset", "long"), "preset 'long' is unknown"),
+        (("all", "--out", str(file)), "is a file; give a folder"),
+    ):
+        result = invoke(*words)
+        assert isinstance(result.exception, InputError)
+        assert message in str(result.exception)
+    assert asked == []
