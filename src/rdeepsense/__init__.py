@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         load,
     )
     from rdeepsense.recipe import convert
+    from rdeepsense.report.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
 
 _HOMES = {
@@ -61,6 +62,7 @@ _HOMES = {
     "SSPRegressor": "estimators",
     "load": "estimators",
     "convert": "recipe",
+    "plot_selection": "report.selection",
     "ScoringRule": "scoring",
 }
 _ROOMS = ("metrics", "networks")
@@ -93,6 +95,7 @@ __all__ = [
     "load",
     "metrics",
     "networks",
+    "plot_selection",
 ]
 
 

@@ -164,9 +164,11 @@ def test_outputs_are_whole_or_absent(
 
 def test_fit_chooses_when_asked(run, csv: Path) -> None:
     auto = ("--drop-prob", "auto", "--alpha", "auto", "--likelihood", "auto")
-    fitted = run("fit", csv, "--target", "y", *NOT_INPUTS, *QUICK, *auto)
+    fitted = run("fit", csv, "--target", "y", *NOT_INPUTS, *QUICK, *auto, "--plot", "grid")
     assert fitted.code == 0, fitted.err
-    assert "best of 24 by 5-fold cross-validation" in fitted.out
+    assert Path("grid.png").read_bytes().startswith(b"\x89PNG")
+    assert "wrote grid.svg" in fitted.out
+    assert "best of 14 by 5-fold cross-validation" in fitted.out
     assert "320 rows to train, 5-fold cross-validation, 80 to test" in fitted.out
     refused = run("fit", csv, "--target", "y", "--alpha", "best")
     assert refused.code == 1

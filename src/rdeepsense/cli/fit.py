@@ -13,7 +13,7 @@ from rdeepsense.cli.scores import Scores, caption, score_model, score_table
 from rdeepsense.cli.split import split_off
 from rdeepsense.cli.table import read_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, require
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,12 +77,15 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file too.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw what was chosen among to PLOT.png and PLOT.svg.")
+    ] = None,
 ) -> None:
     """Fit a network to a table and say how good its uncertainty is on rows it has not seen."""
     terminal = Terminal(quiet)
     widths = _widths(hidden)
     frame = read_table(table)
-    outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint}
+    outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint, "--plot": plot}
     check_outputs(outputs, inputs=(table,))
     check_known(frame, target, "--target")
     check_known(frame, [groups] if groups else [], "--groups")
@@ -99,6 +102,8 @@ def fit(
     group = labels(frame, groups) if groups else None
     test = split_off(X, test_fraction, seed, group, y if classes else None)
 
+    if plot is not None:
+        _check_plot(plot, {alpha, drop_prob, likelihood.value if likelihood else ""})
     settings = {
         "hidden": widths,
         "drop_prob": _number_or_word("--drop-prob", drop_prob, ("auto",)),
@@ -130,12 +135,27 @@ def fit(
         title = f"Held-out figures: {rows['test']:,} rows that no choice has seen"
         terminal.table(score_table(title, scores, caption(classes, groups)))
     terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
+    if plot is not None:
+        from rdeepsense.report.saving import save
+        from rdeepsense.report.selection import plot_selection
+
+        for path in save(plot_selection(model), plot):
+            terminal.line(f"wrote {path}")
     if json is not None:
         task_name = "classification" if classes else "regression"
         write_json(
             json, {"task": task_name, "rows": rows, "inputs": found.inputs, "held_out": scores}
         )
         terminal.line(f"wrote {json}")
+
+
+def _check_plot(plot: Path, given: set[str]) -> None:
+    """Say before the training, not after it, that there is nothing to draw or to draw with."""
+    require("matplotlib", "report")
+    if not given & {"auto", "paper"}:
+        raise InputError(
+            f"--plot {plot}: nothing is chosen; give --alpha, --drop-prob or --likelihood auto"
+        )
 
 
 def _widths(hidden: str) -> tuple[int, ...]:
