@@ -6,11 +6,11 @@ BIN := .venv/bin
 INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CODE := src tests benchmarks
 
-.PHONY: demo test lint types tests wheel docs bench clean
+.PHONY: demo test lint types tests wheel docs bench clean test-device device-tools
 .NOTPARALLEL:
 
-demo: .venv/.with-cli,report
-	@echo "== Demo: a simulated sensor with known truth"
+demo: .venv/.with-cli,report,gp
+	@echo "== Demo: simulated data; a sensor beside its truth, one task of the paper by all methods"
 	$(BIN)/rdeepsense demo --out demo
 
 test: lint types tests wheel
@@ -65,3 +65,18 @@ $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  "rdeepsense needs Python 3.11 or later, this is %d.%d; try: make PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv .venv
+
+# Generated C on emulated machines. tests/device/targets/tools names the Debian packages it takes.
+test-device: .venv/.with-dev device-tools
+	@echo "== Generated C: microcontrollers, other processors and WebAssembly, emulated"
+	RDEEPSENSE_TARGETS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/device/targets
+
+device-tools:
+	@missing=$$(while read -r program packages; do \
+	  command -v "$$program" > /dev/null || echo "$$packages"; done < tests/device/targets/tools); \
+	if [ -n "$$missing" ]; then \
+	  root="$$([ "$$(id -u)" = 0 ] || echo sudo) env DEBIAN_FRONTEND=noninteractive"; \
+	  echo "== Installing" $$missing; \
+	  $$root apt-get update -qq && \
+	  $$root apt-get install -y -qq --no-install-recommends $$missing > /dev/null; \
+	fi

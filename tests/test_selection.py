@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, load, metrics
-from rdeepsense.estimators.choosing import WORTH, Lengthening
+from rdeepsense.estimators.choosing import WORTH, Lengths
 from rdeepsense.selection import ALPHAS, DROPS, PAPER_ALPHAS, Candidate, Trial, best, candidates
 from rdeepsense.tasks.known_truth import simulate
 from rdeepsense.training import Schedule
@@ -119,7 +119,7 @@ def test_the_allowance_for_longer_training_is_counted_in_networks() -> None:
     first = trial("student", 1.0, step=schedule.steps)
     tried = {}
     for networks in (1, 5, 25):
-        longer = Lengthening(schedule, 10_000, networks, first)
+        longer = Lengths(schedule, 10_000, networks, first)
         tried[networks] = 0
         while (length := longer.next()) is not None:
             tried[networks] += 1
@@ -127,13 +127,26 @@ def test_the_allowance_for_longer_training_is_counted_in_networks() -> None:
             assert longer.judge(better, schedule)
             assert longer.kept == length
     assert tried == {1: 3, 5: 1, 25: 0}  # 3 + 9 + 27 trainings of one network, 15 of five
-    early = Lengthening(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2))
+    early = Lengths(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2))
     assert early.next() is None
-    longer = Lengthening(schedule, 10_000, 1, first)
+    longer = Lengths(schedule, 10_000, 1, first)
     longer.next()
     assert not longer.judge(trial("student", 1.0 - WORTH / 2, step=schedule.steps), schedule)
     assert longer.next() is None
     assert longer.kept is None
+
+
+def test_early_winners_are_trained_for_half_as_long_and_never_longer_after_that() -> None:
+    schedule = Schedule.of(10_000, 1_000, 5e-3, 0)
+    early = trial("student", 1.0, step=schedule.steps // 4)
+    shorter = Lengths(schedule, 10_000, 1, early, shorter=True)
+    length = shorter.next()
+    assert length is not None
+    assert (length.epochs, length.batch_size) == (shorter.first.epochs // 2, schedule.batch_size)
+    assert shorter.judge(trial("student", 0.5, step=schedule.steps), schedule)
+    assert shorter.next() is None
+    middle = trial("student", 1.0, step=int(0.6 * schedule.steps))
+    assert Lengths(schedule, 10_000, 1, middle, shorter=True).next() is None
 
 
 def test_a_second_head_is_tried_at_the_leaders_drop_probability_only() -> None:

@@ -1,22 +1,25 @@
-"""The demo on fewer test rows: its files, their keys, and figures that correct code reaches."""
+"""The demo, smaller: its files, their keys, and figures that correct code reaches."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.cli.demo import run_demo
+from rdeepsense.cli import demo as demo_module
+from rdeepsense.cli.demo import TASK, known_truth_tour, task_tour
 from rdeepsense.cli.terminal import Terminal
+from rdeepsense.reproduce.presets import PRESETS
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("demo") / "new" / "folder"
-    run_demo(out, seed=0, terminal=Terminal(quiet=True), test_rows=5_000)
+    known_truth_tour(out, seed=0, terminal=Terminal(quiet=True), test_rows=5_000)
     return out
 
 
@@ -72,3 +75,31 @@ def test_table_says_simulated(results: dict[str, Any], capsys: pytest.CaptureFix
     assert "Simulated data, 5,000 test rows" in shown
     assert "RDeepSense-MC10" in shown
     assert "KL from the truth" in shown
+
+
+def test_the_task_by_all_methods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = replace(PRESETS["quick"], hidden=(4,), seeds=1, rows={TASK: 1_000}, steps=4, gp_rows=40,
+                   gp_steps=2, rounds=1, kl_draws=2)  # fmt: skip
+    results = task_tour(tmp_path, 0, Terminal(), tiny, jobs=1, quiet=True)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "cells", "figures", "report.html", "report.md", "results.json", ".report.json",
+    }  # fmt: skip
+    assert results == json.loads((tmp_path / "results.json").read_text())
+    assert set(results["tasks"][TASK]["methods"]) >= {"RDeepSense", "MCDrop-3-paper"}
+    shown = capsys.readouterr().out
+    assert "Simulated data" in shown
+    lines = [line.split() for line in shown.splitlines()]
+    assert [line[1] for line in lines if line[:1] == ["SSP-10-paper"]] == ["10"]
+    assert shown.splitlines()[-1].startswith(f"wrote {tmp_path / 'report.html'}")
+
+
+def test_the_whole_demo_says_where_to_go_on(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+    for name in ("known_truth_tour", "task_tour"):
+        monkeypatch.setattr(demo_module, name, lambda out, seed, terminal: made.append(out))
+    result = run("demo", "--out", "tour")
+    assert result.code == 0
+    assert made == [Path("tour"), Path("tour") / TASK]
+    assert "rdeepsense reproduce all" in result.out

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import polars as pl
 import pytest
 
@@ -99,6 +100,47 @@ def test_classes(run: Any, tmp_path: Path, csv: Path) -> None:
     header = Path("out/model.h").read_text()
     assert "int model_predict(const float *x, float *probs, void *scratch);" in header
     assert "probs[1]: low" in header
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_onnx(run: Any, model: Path, csv: Path, dtype: str) -> None:
+    result = run("export", model, "--to", "onnx", "--dtype", dtype, "-o", "m.onnx")
+    assert result.code == 0, result.err
+    assert result.err == ""
+    size = f"{Path('m.onnx').stat().st_size:,}"
+    assert f"wrote m.onnx: {size} bytes, opset 17" in result.out
+    assert ("differs from the model by " in result.out) == (dtype == "float32")
+    assert f"Figures on {40 if dtype == 'int8' else 80} rows" in result.out
+    session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
+    about = session.get_modelmeta().custom_metadata_map
+    assert json.loads(about["features"]) == ["a", "b [V]"]
+    X = pl.read_csv(csv).select("a", "b [V]")
+    mean, std = session.run(["mean", "std"], {"x": X.to_numpy().astype(np.float32)})
+    wanted = rds.load(model).predict(X, return_std=True)
+    apart = np.abs([(mean[:, 0] - wanted[0]) / wanted[1], std[:, 0] / wanted[1] - 1])
+    assert apart.max() < 1e-5 if dtype == "float32" else apart.mean() < 0.05
+
+
+def test_onnx_refusals(run: Any, model: Path, csv: Path) -> None:
+    def error(*arguments: object) -> str:
+        result = run("export", model, "--to", "onnx", *arguments)
+        assert result.code == 1
+        assert sorted(p.name for p in Path().iterdir()) == ["data.csv", "model"]
+        return str(result.err)
+
+    assert "--dtype float16 is not for onnx" in error("--dtype", "float16", "-o", "m.onnx")
+    assert "there is no folder none" in error("-o", "none/m.onnx")
+    assert "would overwrite" in error("-o", model)
+    data = ("--data", csv, "--target", "y")
+    assert "would overwrite" in error("-o", csv, *data)
+    change = ("--dtype", "int8", "--max-nll-change", "-1")
+    assert "nothing was written" in error("-o", "m.onnx", *change, *data)
+    content = bytearray(model.read_bytes())
+    content[-1] ^= 1
+    model.write_bytes(content)
+    assert "is corrupted" in error("-o", "m.onnx")
+    model.write_text("something else")
+    assert "model: " in error("-o", "m.onnx")
 
 
 def test_too_large_a_change_writes_nothing(run: Any, model: Path, csv: Path) -> None:

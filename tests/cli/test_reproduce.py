@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from rdeepsense.cli.reproduce import reproduce
 from rdeepsense.errors import InputError, RDeepSenseError
+from rdeepsense.report import reproduction
 from rdeepsense.reproduce import run as engine
 from rdeepsense.reproduce.run import Outcome
 
@@ -30,9 +32,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         made.append((tasks, preset.name, out, *more))
         claim = {"section": "4.5", "claim": "saves", "task": "HHAR", "verdict": "yes"}
         failed = [("HHAR, GP", "no memory")] if more[2] == 7 else []
-        return Outcome({"claims": [claim]}, [out / "report.html"], 14, 3, failed)
+        return Outcome({"claims": [claim]}, 14, 3, failed)
+
+    def write(results: Any, out: Path) -> list[Path]:
+        made.append(results)
+        return [*(out / "figures" / f"a.{suffix}" for suffix in ("png", "svg")), out / "report.md"]
 
     monkeypatch.setattr(engine, "run", fake)
+    monkeypatch.setattr(reproduction, "write", write)
     return made
 
 
@@ -41,10 +48,15 @@ def test_what_is_asked_for(asked: list[Any], tmp_path: Path) -> None:
     result = invoke("hhar,bpest", "--preset", "paper", "--methods", "SSP-1-paper,GP", "--jobs", "2",
                     "--out", str(out))  # fmt: skip
     assert result.exit_code == 0
-    assert asked == [(("HHAR", "BPEst"), "paper", out, None, ["SSP-1-paper", "GP"], 0, 2, False)]
+    methods = ["SSP-1-paper", "GP"]
+    assert asked[0] == (("HHAR", "BPEst"), "paper", out, None, methods, 0, 2, False)
+    assert list(asked[1]) == ["claims"]
     assert "3 cells run now, 14 in all" in result.stdout
-    assert "4.5 saves" in result.stdout
-    assert f"wrote {out / 'report.html'}" in result.stdout
+    assert re.search(r"saves +4\.5 +yes", result.stdout)
+    assert "1 verdicts: 1 yes, 0 no" in result.stdout
+    wrote = [line for line in result.stdout.splitlines() if line.startswith("wrote")]
+    assert wrote == [f"wrote {out / 'results.json'}", f"wrote {out / 'report.md'}",
+                     f"wrote {out / 'figures'}: 2 files, a PNG and SVG of each"]  # fmt: skip
 
 
 def test_a_failed_cell_is_an_error_at_the_end(asked: list[Any], tmp_path: Path) -> None:

@@ -76,8 +76,14 @@ def test_wide_tables_scroll_in_their_box_and_claims_become_cards(opened: Any) ->
         "[...document.querySelectorAll('.card .wide')].every(b => b.scrollWidth <= b.clientWidth)"
     )
     assert cards
-    assert not opened.locator("table.prose thead").is_visible()
+    assert not opened.locator("table.prose thead").first.is_visible()
     assert opened.locator("table.prose tbody th").first.is_visible()
+    behind = opened.locator("details table.prose tbody th").first
+    assert not behind.is_visible()
+    opened.locator("summary").click()
+    assert behind.is_visible()
+    width = opened.evaluate("document.documentElement.clientWidth")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_column_is_sorted_by_mouse_and_keyboard(opened: Any) -> None:

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from rdeepsense.report.alpha_figures import alpha_study
 from rdeepsense.report.calibration_panels import calibration
-from rdeepsense.report.cell_text import area, number, span
+from rdeepsense.report.cell_text import area, choices, number, span
 from rdeepsense.report.cost_figures import cost, quality
-from rdeepsense.report.document import sections
+from rdeepsense.report.document import Text, sections
 from rdeepsense.report.markdown import markdown, plain
 from rdeepsense.report.method_styles import representatives, style
 from rdeepsense.report.page import report_page
@@ -26,7 +26,7 @@ from rdeepsense.report.pictures import Picture, whole
 from rdeepsense.report.reproduction import write
 from rdeepsense.report.risk_figures import groups, risk_coverage
 from rdeepsense.report.spread_figures import spread
-from rdeepsense.report.summary_tables import claims, datasets, glance
+from rdeepsense.report.summary_tables import datasets, glance, measurements, verdicts
 from rdeepsense.report.task_tables import beyond, costs, paper_table
 
 REGRESSION = ("calibration", "cost", "quality-energy", "alpha", "spread", "groups", "risk",
@@ -126,7 +126,7 @@ def test_every_claim_and_method_is_there(report: Path, name: str) -> None:
         for key in ("claim", "measured", "why", "verdict"):
             wanted = claim[key] if name.endswith("html") else plain(claim[key])
             assert wanted in shown
-    assert "1 hold here, 1 do not, 1 cannot be decided" in shown
+    assert "3 verdicts: 1 yes, 1 no, 1 not decidable" in shown
     for task in results["tasks"].values():
         for method, cell in task["methods"].items():
             assert method in shown
@@ -367,11 +367,64 @@ def test_text_is_escaped(results: dict[str, Any]) -> None:
     assert not re.search(r"(?<!\\)<img", text)
 
 
-def test_claims_are_counted() -> None:
-    base = {"section": "4.4", "claim": "c", "task": "t", "measured": "m", "why": "w"}
-    verdicts = ("yes", "yes", "no", "not decidable")
-    table = claims([base | {"verdict": verdict} for verdict in verdicts])
-    assert table.caption == "4 claims: 2 hold here, 1 do not, 1 cannot be decided from this run."
+def test_verdicts_of_a_claim_stand_in_one_line() -> None:
+    base = {"section": "4.4", "claim": "c", "measured": "m", "why": "w"}
+    found = [base | {"task": task, "verdict": verdict}
+             for task, verdict in (("A", "yes"), ("B", "no"), ("C", "not decidable"))]  # fmt: skip
+    found.append(found[0] | {"claim": "d", "task": "C"})
+    table = verdicts(found)
+    assert table.header == ["Claim", "Section", "A", "B", "C"]
+    assert table.rows == [["c", "4.4", "yes", "no", "not decidable"], ["d", "4.4", "", "", "yes"]]
+    assert table.caption == "4 verdicts: 2 yes, 1 no, 1 not decidable from this run."
+    assert measurements(found).rows[1] == ["c", "4.4", "B", "no", "m", "w"]
+
+
+def test_trainings_show_in_captions_choices_and_the_alpha_study(results: dict[str, Any]) -> None:
+    task = results["tasks"]["BPEst"]
+    assert "± standard error over test records; bold" in paper_table("BPEst", task).caption
+    for cell in task["methods"].values():
+        cell["seeds"] = 3
+    assert "over test records and 3 trainings" in paper_table("BPEst", task).caption
+    assert choices({"head": "student", "alpha": [0.2, 0.4]}) == "head student, alpha 0.2 / 0.4"
+    task["methods"]["RDeepSense-paper"]["chosen"] = {"alpha": [0.4, 0.2, 0.4]}
+    for row in task["alpha_study"]:
+        row["by_seed"] = {"nll": [row["nll"] - 0.1, row["nll"] + 0.1]}
+    above, below = drawn(alpha_study("BPEst", task, "simulated")).axes
+    said = [text.get_text() for text in below.get_legend().get_texts()]
+    assert said == ["floor 0.003", "chosen on validation rows: 0.2, 0.4"]
+    dots = [line for line in above.lines if line.get_marker() == "."]
+    assert sum(len(line.get_xdata()) for line in dots) == 20  # type: ignore[arg-type]
+
+
+def test_warnings_that_differ_in_numbers_alone_stand_once(results: dict[str, Any]) -> None:
+    methods = results["tasks"]["BPEst"]["methods"]
+    methods["MCDrop-3-paper"]["warnings"] = ["1 of 9 floored", "8 of 9 floored"]
+    methods["MCDrop-5-paper"]["warnings"] = ["1 of 9 floored"]
+    last = next(part for part in sections(results) if part.name == "BPEst").blocks[-1]
+    assert isinstance(last, Text)
+    assert last.points == ("MCDrop-k-paper: 1 of 9 floored (3 such warnings)",
+                           "GP: the kernel of GP hit its bound")  # fmt: skip
+
+
+def test_the_same_results_are_not_written_twice(results: dict[str, Any], tmp_path: Path) -> None:
+    del results["tasks"]["HHAR"]
+    task = results["tasks"]["BPEst"]
+    task |= {"examples": None, "alpha_study": []}
+    task["methods"] = {"RDeepSense": task["methods"]["RDeepSense"]}
+    task["methods"]["RDeepSense"] |= {"cost": None, "risk_coverage": None, "group_coverage": None}
+
+    def times(files: list[Path]) -> list[int]:
+        return [file.stat().st_ino for file in files]  # every file written whole is a new one
+
+    first = write(results, tmp_path)
+    before = times(first)
+    assert times(write(results, tmp_path)) == before
+    (tmp_path / "report.md").unlink()
+    assert times(write(results, tmp_path)) != before
+    again = times(first)
+    results["date"] = "2026-11-16"
+    assert write(results, tmp_path) == first
+    assert times(first) != again
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ def tiny() -> Preset:
         PRESETS["quick"],
         name="tiny",
         hidden=(4,),
+        seeds=2,
         rows={"BPEst": 120, "NYCommute": 1_000, "GasSen": 1_200, "HHAR": 300},
         steps=4,
         gp_rows=40,

@@ -11,7 +11,6 @@ from rdeepsense.reproduce.jackknife import (
     block_sums,
     blocks,
     leave_one_out,
-    mean_error,
     standard_error,
 )
 
@@ -40,18 +39,15 @@ def test_no_error_of_one_block_or_of_what_is_not_finite() -> None:
     assert leave_one_out(np.ones((2, 1)), lambda s: math.nan) == [None, None]
 
 
-def test_error_of_a_mean() -> None:
-    values = np.array([1.0, 2.0, 4.0, 9.0])
-    assert mean_error(values) == pytest.approx(values.std(ddof=1) / 2)
-    # Rows in equal pairs are worth half as many: sums of excess -3, -3 | 1, 5 about the mean 4.
-    groups = np.array([5, 5, 8, 8])
-    assert mean_error(values, groups) == pytest.approx(math.sqrt(2 * (25 + 25)) / 4)
-    assert mean_error(values, np.zeros(4)) is None
-    assert mean_error(np.array([1.0, math.inf])) is None
-
-
-def test_copies_of_rows_do_not_shrink_a_clustered_error() -> None:
+def test_copies_of_rows_do_not_shrink_the_error_of_groups() -> None:
     values = np.random.default_rng(1).normal(size=30)
     copies, groups = np.repeat(values, 20), np.repeat(np.arange(30), 20)
-    assert mean_error(copies, groups) == pytest.approx(mean_error(values))
-    assert mean_error(copies) < 0.3 * mean_error(values)
+
+    def error(rows: np.ndarray, block: np.ndarray) -> float:
+        sums = block_sums(np.column_stack([rows, np.ones_like(rows)]), block)
+        return standard_error(leave_one_out(sums, lambda s: s[0] / s[1])) or 0.0
+
+    plain = values.std(ddof=1) / math.sqrt(30)
+    assert error(copies, blocks(600, groups)) == pytest.approx(plain)
+    rng = np.random.default_rng(2)
+    assert error(rng.permutation(copies), blocks(600)) < 0.5 * plain

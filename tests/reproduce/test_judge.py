@@ -35,9 +35,9 @@ def test_regression_figures_and_errors() -> None:
     assert figures["nll"] == pytest.approx(metrics.nll(dist, y))
     assert figures["deviation_area_signed"] > 0.1
     mae = np.abs(y).mean(axis=1)
-    assert figures["mae_se"] == pytest.approx(mae.std(ddof=1) / np.sqrt(600))
-    # 50 blocks of 12 rows estimate about the same.
-    assert standard_error(judged["jackknife"]["mae"]) == pytest.approx(figures["mae_se"], rel=0.3)
+    # 50 blocks of 12 rows estimate about the same as the rows themselves.
+    assert figures["mae_se"] == pytest.approx(mae.std(ddof=1) / np.sqrt(600), rel=0.3)
+    assert standard_error(judged["jackknife"]["mae"]) == pytest.approx(figures["mae_se"], rel=1e-3)
     area = np.array(judged["jackknife"]["deviation_area"])
     assert area.mean() == pytest.approx(figures["deviation_area"], abs=1e-3)
     assert 0.002 < figures["deviation_area_se"] < 0.02

@@ -23,32 +23,16 @@ from rdeepsense.reproduce.study import Study
 SOME = ("RDeepSense-paper", "RDeepSense-paper-MC3", "SSP-1-paper", "SSP-2-paper")
 
 
-@pytest.fixture(autouse=True)
-def report(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Stands in for the report, which is tested elsewhere; keeps what it is given."""
-    from rdeepsense.report import reproduction
-
-    given: list[dict[str, Any]] = []
-
-    def write(results: dict[str, Any], out: Path) -> list[Path]:
-        given.append(results)
-        (out / "report.html").write_text("page")
-        return [out / "report.html"]
-
-    monkeypatch.setattr(reproduction, "write", write)
-    return given
-
-
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was really worked on."""
     made: list[str] = []
 
     def counted(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def call(study: Any, parts: Any, what: Any) -> Any:
+        def call(study: Any, parts: Any, what: Any, *seed: int) -> Any:
             of = what if isinstance(what, float) else what[0].family
-            made.append(name if name == "cost" else f"{name} {of}")
-            return work(study, parts, what)
+            made.append(name if name == "cost" else f"{name} {of} {seed[0]}")
+            return work(study, parts, what, *seed)
 
         return call
 
@@ -62,24 +46,42 @@ def study_of(tiny: Preset, out: Path, methods: tuple[str, ...] = SOME, **more: A
     return run.run(("GasSen",), tiny, out, methods=methods, jobs=1, quiet=True, **more)
 
 
-def test_finished_cells_are_not_run_again(
-    tiny: Preset, tmp_path: Path, calls: list[str], report: list[Any]
-) -> None:
+def test_finished_cells_are_not_run_again(tiny: Preset, tmp_path: Path, calls: list[str]) -> None:
     first = study_of(tiny, tmp_path)
-    assert (first.cells, first.ran, first.failed) == (10, 10, [])
-    assert calls == ["family RDeepSense-paper", "family SSP-paper",
-                     *(f"alpha {a}" for a in ALPHAS), "cost"]  # fmt: skip
-    assert [file.name for file in first.files] == ["results.json", "report.html"]
+    assert (first.cells, first.ran, first.failed) == (18, 18, [])
+    assert calls == [f"{name} {seed}" for seed in (0, 1) for name in (
+        "family RDeepSense-paper", "family SSP-paper", *(f"alpha {a}" for a in ALPHAS)
+    )] + ["cost"]  # fmt: skip
     again = study_of(tiny, tmp_path)
-    assert (again.ran, len(calls), len(report)) == (0, 9, 1)
+    assert (again.ran, len(calls)) == (0, 17)
     assert again.results == first.results == json.loads((tmp_path / "results.json").read_text())
 
-    (tmp_path / "report.html").unlink()
-    next((tmp_path / "cells").glob("GasSen-SSP-paper-*.json")).write_text('{"half of a fi')
+    next((tmp_path / "cells").glob("GasSen-SSP-paper-seed-1-*.json")).write_text('{"half of a fi')
     mended = study_of(tiny, tmp_path)
-    assert (mended.ran, calls[9:], len(report)) == (1, ["family SSP-paper"], 2)
+    assert (mended.ran, calls[17:]) == (1, ["family SSP-paper 1"])
     ours, theirs = (o.results["tasks"]["GasSen"]["methods"]["SSP-2-paper"] for o in (mended, first))
     assert ours["figures"] == theirs["figures"]  # the same to the last bit
+
+    more = study_of(replace(tiny, seeds=3), tmp_path)
+    assert more.ran == 8  # the third seed alone
+    assert more.results["seeds"] == 3
+
+
+def test_figures_are_means_over_seeds_on_the_same_rows(tiny: Preset, tmp_path: Path) -> None:
+    names = ("SSP-1-paper", "GP")
+    both = study_of(tiny, tmp_path, names).results
+    one, other = (study_of(replace(tiny, seeds=1), tmp_path / str(seed), names, seed=seed).results
+                  for seed in (0, 1))  # fmt: skip
+    method = both["tasks"]["GasSen"]["methods"]["SSP-1-paper"]
+    single = one["tasks"]["GasSen"]["methods"]["SSP-1-paper"]
+    assert method["by_seed"]["nll"][0] == single["figures"]["nll"]
+    assert method["by_seed"]["nll"][1] != single["figures"]["nll"]
+    assert method["figures"]["nll"] == pytest.approx(sum(method["by_seed"]["nll"]) / 2)
+    assert method["figures"]["nll_se"] > single["figures"]["nll_se"] / 2
+    assert "each from a seed of its own" in both["errors"]
+    assert "trained once" in one["errors"]
+    # another seed of the whole study is other rows too
+    assert one["tasks"]["GasSen"]["target"] != other["tasks"]["GasSen"]["target"]
 
 
 def test_killed_in_the_middle(
@@ -87,51 +89,52 @@ def test_killed_in_the_middle(
 ) -> None:
     counted = fits.fit_family
 
-    def killed(study: Any, parts: Any, methods: Any) -> Any:
+    def killed(study: Any, parts: Any, methods: Any, seed: int) -> Any:
         if methods[0].family == "SSP-paper":
             raise KeyboardInterrupt
-        return counted(study, parts, methods)
+        return counted(study, parts, methods, seed)
 
     with monkeypatch.context() as patch:
         patch.setattr(fits, "fit_family", killed)
         with pytest.raises(KeyboardInterrupt):
             study_of(tiny, tmp_path)
-    assert calls == ["family RDeepSense-paper"]
+    assert calls == ["family RDeepSense-paper 0"]
     assert not (tmp_path / "results.json").exists()
     outcome = study_of(tiny, tmp_path)
-    assert outcome.ran == 8  # all but the data and the finished family
-    assert calls.count("family RDeepSense-paper") == 1
+    assert outcome.ran == 16  # all but the data and the finished family
+    assert calls.count("family RDeepSense-paper 0") == 1
 
 
 def test_a_failed_cell_is_told_and_tried_again(
     tiny: Preset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(study: Any, parts: Any, alpha: float) -> Any:
+    def failing(study: Any, parts: Any, alpha: float, seed: int) -> Any:
         raise TrainingError("no usable\nnetwork")
 
     with monkeypatch.context() as patch:
         patch.setattr(fits, "fit_alpha", failing)
         outcome = study_of(tiny, tmp_path)
-    assert outcome.failed[0] == ("GasSen, alpha 0.0", "no usable network")
-    assert (len(outcome.failed), outcome.ran) == (6, 4)
+    assert outcome.failed[0] == ("GasSen, alpha 0.0, seed 0", "no usable network")
+    assert (len(outcome.failed), outcome.ran) == (12, 6)
     assert outcome.results["tasks"]["GasSen"]["alpha_study"] == []
-    assert study_of(tiny, tmp_path).ran == 6
+    assert study_of(tiny, tmp_path).ran == 12
 
 
 def test_other_settings_are_other_cells(tiny: Preset, tmp_path: Path) -> None:
     names = ("SSP-1-paper",)
     first = study_of(tiny, tmp_path, names)
     assert study_of(tiny, tmp_path, names).ran == 0
-    assert study_of(tiny, tmp_path, names, seed=1).ran == 3
-    assert study_of(replace(tiny, hidden=(5,)), tmp_path, names).ran == 3
+    assert study_of(tiny, tmp_path, names, seed=1).ran == 4
+    assert study_of(replace(tiny, hidden=(5,)), tmp_path, names).ran == 4
     assert study_of(tiny, tmp_path, names).results == first.results
     assert first.results["command"] == "rdeepsense reproduce GasSen --preset tiny"
 
 
 def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
-    results = run.run(("GasSen", "HHAR"), tiny, tmp_path, jobs=1, quiet=True).results
+    once = replace(tiny, seeds=1)
+    results = run.run(("GasSen", "HHAR"), once, tmp_path, jobs=1, quiet=True).results
     assert set(results) == {"preset", "command", "date", "machine", "versions", "seconds", "device",
-                            "errors", "tasks", "claims"}  # fmt: skip
+                            "seeds", "errors", "tasks", "claims"}  # fmt: skip
     assert results["device"]["profile"] in ("Intel Edison", "this machine")
     for name, task in results["tasks"].items():
         assert list(task["methods"]) == list(METHODS)
@@ -148,7 +151,8 @@ def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
                         "coverage_90", "sharpness"})  # fmt: skip
             assert wanted <= set(method["figures"]), key
             assert {"passes", "about", "fit_seconds", "chosen", "warnings", "calibration",
-                    "risk_coverage", "group_coverage", "cost"} <= set(method)  # fmt: skip
+                    "risk_coverage", "group_coverage", "cost", "seeds", "by_seed",
+                    "jackknife"} <= set(method)  # fmt: skip
             assert (method["cost"] is None) == (key == "GP")
             assert len(method["group_coverage"]) > 1
         costs = {key: m["cost"]["multiply_adds"] for key, m in task["methods"].items() if m["cost"]}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rdeepsense.benchmark.cells import Cell
 from rdeepsense.benchmark.datafile import DataSet
+from rdeepsense.benchmark.pool import run_each
 from rdeepsense.benchmark.trial import Trial
-from rdeepsense.errors import InputError, RDeepSenseError
+from rdeepsense.errors import InputError
 from rdeepsense.methods import Method, by_family
 from rdeepsense.training.progress import Progress
 
@@ -68,7 +66,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, jobs: int, progress: Progress
     ran = 0
     progress.start("benchmark", len(cells), len(done))
     try:
-        for cell, result in _results(pending, jobs):
+        for cell, result in run_each(pending, jobs):
             if isinstance(result, str):
                 failed.append((cell, result))
             else:
@@ -82,40 +80,3 @@ def run_cells(cells: Sequence[Cell], folder: Path, jobs: int, progress: Progress
         progress.close()
     order = {id(cell): number for number, cell in enumerate(cells)}
     return Outcome(sorted(done, key=lambda pair: order[id(pair[0])]), ran, failed)
-
-
-def _results(pending: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Trial | str]]:
-    """Each cell with its trial, or with what went wrong, as they finish."""
-    if jobs == 1 or len(pending) < 2:
-        for cell in pending:
-            yield cell, _attempt(cell)
-        return
-    # spawn: a forked child of a process with threads, as torch has them, may hang.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(pending)), context, initializer=_one_thread)
-    try:
-        futures: dict[Future[Trial | str], Cell] = {
-            pool.submit(_attempt, cell): cell for cell in pending
-        }
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    except BrokenProcessPool as error:
-        raise RDeepSenseError(
-            "a process of --jobs ended before its time (out of memory?); finished cells are kept, "
-            "run the same command again to go on"
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _attempt(cell: Cell) -> Trial | str:
-    try:
-        return cell.run()
-    except (RDeepSenseError, ValueError, ArithmeticError) as error:
-        return " ".join(str(error).split()) or type(error).__name__
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)

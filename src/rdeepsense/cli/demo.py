@@ -1,4 +1,8 @@
-"""`rdeepsense demo`: a simulated sensor whose true uncertainty is known, so one can compare."""
+"""`rdeepsense demo`: the short tour, on simulated data whose true uncertainty is known.
+
+First a small sensor, fitted and drawn beside the truth; then one task of the paper by all methods,
+with the report that `rdeepsense reproduce` writes.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rdeepsense import __version__
+from rdeepsense.cli.reproduce import check_complete, make_folder
 from rdeepsense.cli.scores import COVERAGES
 from rdeepsense.cli.terminal import Terminal, new_table, write_json
-from rdeepsense.errors import InputError, require
+from rdeepsense.errors import require
 
 if TYPE_CHECKING:
     from rdeepsense.distributions import Gaussian
     from rdeepsense.report.figures import Slice
+    from rdeepsense.reproduce.presets import Preset
     from rdeepsense.tasks.known_truth import KnownTruth
 
+TASK = "NYCommute"  # its tail is what tells the methods apart
+GO_ON = """
+Go on with
+  rdeepsense reproduce all             the paper's four tasks, simulated: minutes on two cores
+  rdeepsense reproduce all --data DIR  the same on its data sets (rdeepsense data fetch)
+  rdeepsense fit --help                a table of your own"""
 PASSES = 10
 LINES = {
     "kl_from_truth": "KL from the truth (nats)",
@@ -38,20 +50,71 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the files; made if absent.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and training.")] = 0,
 ) -> None:
-    """Simulate a sensor, fit, and compare the predicted with the true uncertainty."""
-    run_demo(out, seed, Terminal())
+    """The short tour: a simulated sensor beside its truth, then one task by all methods.
+
+    Writes demo.png, demo.svg, results.json and model.safetensors of the sensor, and the report on
+    the task, simulated taxi trips, to a folder of its own. Takes two minutes or so on two cores.
+    """
+    terminal = Terminal()
+    known_truth_tour(out, seed, terminal)
+    task_tour(out / TASK, seed, terminal)
+    terminal.line(GO_ON)
 
 
-def run_demo(
+def task_tour(
     out: Path,
     seed: int,
     terminal: Terminal,
-    rows: int = 4_000,
-    test_rows: int = 20_000,
+    preset: Preset | None = None,
+    jobs: int | None = None,
+    quiet: bool = False,
 ) -> dict[str, Any]:
-    """Everything `demo` does; returns what it wrote to results.json."""
+    """All methods on one simulated task, and the report; returns what results.json holds."""
+    make_folder(out)
+    from rdeepsense.report.reproduction import write
+    from rdeepsense.reproduce.presets import PRESETS
+    from rdeepsense.reproduce.run import default_methods, run
+
+    size = preset or PRESETS["quick"]
+    terminal.line(
+        f"{TASK}, a task of the paper, simulated: {len(default_methods())} methods, each trained "
+        f"from {size.seeds} seeds"
+    )
+    outcome = run((TASK,), size, out, seed=seed, jobs=jobs, quiet=quiet)
+    files = write(outcome.results, out)
+    terminal.table(_methods(outcome.results["tasks"][TASK]))
+    report = next(file for file in files if file.name == "report.html")
+    terminal.line(f"wrote {report}: all methods, every table and figure, what holds of the claims")
+    check_complete(outcome)
+    return outcome.results
+
+
+def _methods(task: dict[str, Any]) -> Any:
+    """One method of each family."""
+    from rdeepsense.report.cell_text import count, number
+    from rdeepsense.report.method_styles import representatives
+    from rdeepsense.report.task_tables import ours
+
+    note = (
+        f"Mean ± standard error over test {task['grouped_by']}s and trainings. Area: deviation "
+        f"area, {task['floor']:.4f} for a perfect model. KL: from the truth, in nats."
+    )
+    columns = ["", "passes", f"MAE ({task['unit']})", "NLL", "area", "KL"]
+    table = new_table(f"Simulated data, {task['rows']['test']:,} test rows", columns, note)
+    for name in representatives(task["methods"]):
+        method = task["methods"][name]
+        mae, nll = (number(*ours(method["figures"], key)) for key in ("mae", "nll"))
+        alone = (number(method["figures"][key]) for key in ("deviation_area", "kl"))
+        table.add_row(name, count(method["passes"]), mae, nll, *alone)
+    return table
+
+
+def known_truth_tour(
+    out: Path, seed: int, terminal: Terminal, rows: int = 4_000, test_rows: int = 20_000
+) -> dict[str, Any]:
+    """Fit the sensor, draw and judge it beside the truth; returns what results.json holds."""
     require("matplotlib", "report")
-    _make_folder(out)
+    make_folder(out)
     from rdeepsense.estimators import RDeepSenseRegressor
     from rdeepsense.report.figures import known_truth
     from rdeepsense.report.saving import save
@@ -81,14 +144,6 @@ def run_demo(
     for path in (*pictures, out / "results.json", out / "model.safetensors"):
         terminal.line(f"wrote {path}")
     return results
-
-
-def _make_folder(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; give a folder")
-    out.mkdir(parents=True, exist_ok=True)
-    if not os.access(out, os.W_OK):
-        raise InputError(f"--out {out}: the folder cannot be written to")
 
 
 def _timed(model: Any, test: KnownTruth, samples: int | None) -> tuple[Gaussian, float]:

@@ -21,6 +21,7 @@ class Form(StrEnum):
 
     folded = "folded"
     c99 = "c99"
+    onnx = "onnx"
 
 
 class Dtype(StrEnum):
@@ -33,14 +34,23 @@ class Dtype(StrEnum):
 
 def export(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
-    to: Annotated[Form, typer.Option(help="folded: numpy alone runs it; c99: C source.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File (folded) or folder (c99).")],
-    dtype: Annotated[Dtype, typer.Option(help="c99: how weights are stored.")] = Dtype.float32,
+    to: Annotated[
+        Form,
+        typer.Option(
+            help="folded: numpy alone runs it; c99: C source; onnx: ONNX Runtime runs it."
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File (folded, onnx) or folder (c99).")
+    ],
+    dtype: Annotated[
+        Dtype, typer.Option(help="c99, onnx: how weights are stored; onnx has no float16.")
+    ] = Dtype.float32,
     name: Annotated[str, typer.Option(help="c99: beginning of every name in the C.")] = "model",
     data: Annotated[
         Path | None,
         typer.Option(
-            help="c99: labelled table to calibrate int8 on and to judge the export by; "
+            help="c99, onnx: labelled table to calibrate int8 on and to judge the export by; "
             "by default the rows in the model file."
         ),
     ] = None,
@@ -48,13 +58,13 @@ def export(
         list[str] | None, typer.Option(help="Column of --data with the truth; in fit's order.")
     ] = None,
     max_nll_change: Annotated[
-        float, typer.Option(help="c99: fail if the NLL rises by more than this.")
+        float, typer.Option(help="c99, onnx: fail if the NLL rises by more than this.")
     ] = 0.02,
     sure: Annotated[
         float, typer.Option(help="c99: share of the rows that is_sure shall accept.")
     ] = 0.9,
 ) -> None:
-    """Write a model as plain layers that numpy alone runs, or as C99 for firmware."""
+    """Write a model as plain layers that numpy alone runs, as C99 for firmware, or as ONNX."""
     terminal = Terminal()
     estimator = load_model(model)
     if to is Form.folded:
@@ -64,10 +74,19 @@ def export(
         save(fold(estimator), output)
         terminal.line(f"wrote {output}; rdeepsense.device.load({str(output)!r}) runs it")
         return
+    rows = None if data is None else _rows(estimator, data, target or [])
+    if to is Form.onnx:
+        from rdeepsense.device.onnx import export_onnx
+
+        check_outputs({"--output": output}, inputs=(model, *([] if data is None else [data])))
+        made = export_onnx(estimator, output, dtype.value, max_nll_change, rows)
+        terminal.line(f"ONNX Runtime   {made['agreement']}")
+        _tell_quality(terminal, made["quality"])
+        terminal.line(f"wrote {output}: {made['bytes']:,} bytes, opset {made['opset']}")
+        return
     from rdeepsense.device.c99.export import Options, export_c99
 
     options = Options(dtype.value, name, max_nll_change, sure)
-    rows = None if data is None else _rows(estimator, data, target or [])
     report = export_c99(estimator, output, options, rows)
     _tell(terminal, report)
     terminal.line(
@@ -101,6 +120,10 @@ def _tell(terminal: Terminal, report: dict[str, Any]) -> None:
             f"({size['measured_with']})"
         )
     terminal.line(f"scratch        {size['ram_scratch']:,} bytes of RAM")
+    _tell_quality(terminal, quality)
+
+
+def _tell_quality(terminal: Terminal, quality: dict[str, Any] | None) -> None:
     if quality is None:
         terminal.line("quality        not measured: the model file has no rows; give --data")
         return

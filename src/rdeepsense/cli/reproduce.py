@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rdeepsense.cli.terminal import Terminal, new_table
 from rdeepsense.errors import InputError, RDeepSenseError, require
+
+if TYPE_CHECKING:
+    from rdeepsense.reproduce.run import Outcome
 
 
 def reproduce(
@@ -41,30 +44,52 @@ def reproduce(
     """Repeat the paper's tables and figures and say which of its claims hold.
 
     Writes results.json, one PNG and SVG for each figure, report.html and report.md. Each finished
-    cell (a task and a family of methods, one alpha of the study, the timing) is a file under
+    cell (one training of a family of methods or of one alpha on a task, the timing) is a file under
     OUT/cells: a run that was stopped goes on where it was, and what is there is not run again.
     """
     require("matplotlib", "report")
+    from rdeepsense.report.reproduction import write
+    from rdeepsense.report.summary_tables import verdicts
     from rdeepsense.reproduce.presets import preset as preset_named
     from rdeepsense.reproduce.presets import tasks_named
-    from rdeepsense.reproduce.run import run
+    from rdeepsense.reproduce.run import RESULTS, run
 
     tasks, size = tasks_named(task), preset_named(preset)
+    make_folder(out)
+    terminal = Terminal(quiet)
+    chosen = None if methods is None else methods.split(",")
+    outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
+    terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
+    found = verdicts(outcome.results["claims"])
+    table = new_table("What holds", found.header, found.caption)
+    for row in found.rows:
+        table.add_row(*row)
+    terminal.table(table)
+    tell(terminal, [out / RESULTS, *write(outcome.results, out)])
+    check_complete(outcome)
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder of --out, or say why it cannot be written to."""
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file; give a folder")
     out.mkdir(parents=True, exist_ok=True)
     if not os.access(out, os.W_OK):
         raise InputError(f"--out {out}: the folder cannot be written to")
-    terminal = Terminal(quiet)
-    chosen = None if methods is None else methods.split(",")
-    outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
-    terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
-    table = new_table("What holds", ["claim", "task", "verdict"])
-    for claim in outcome.results["claims"]:
-        table.add_row(f"{claim['section']} {claim['claim']}", claim["task"], claim["verdict"])
-    terminal.table(table)
-    for file in outcome.files:
-        terminal.line(f"wrote {file}")
+
+
+def tell(terminal: Terminal, files: list[Path]) -> None:
+    """Say what was written; of the figures, where they are and how many files."""
+    figures = [file for file in files if file.parent.name == "figures"]
+    for file in files:
+        if file not in figures:
+            terminal.line(f"wrote {file}")
+    if figures:
+        terminal.line(f"wrote {figures[0].parent}: {len(figures)} files, a PNG and SVG of each")
+
+
+def check_complete(outcome: Outcome) -> None:
+    """Cells that failed are an error, once all else is written."""
     if outcome.failed:
         label, error = outcome.failed[0]
         raise RDeepSenseError(

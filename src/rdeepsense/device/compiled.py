@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import os
-import platform
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,17 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.device.build import LIBRARY, Program, Target, build, need_compiler
 from rdeepsense.device.c99.header import header
-from rdeepsense.device.c99.measure import compiler
 from rdeepsense.device.c99.networks import as_float32
 from rdeepsense.device.c99.source import Source
 from rdeepsense.device.folded import Folded
 from rdeepsense.errors import InputError
 
-FLAGS = ("-std=c99", "-O3", "-march=native", "-shared", "-fPIC")
-
 # The scratch lies on the stack, so that any number of threads may call.
-ROWS = """
+ROWS = """#include "model.h"
+
 #include <stddef.h>
 
 int model_rows(const float *x, float *out, size_t rows);
@@ -95,62 +88,27 @@ def _call(rows: Any, x: Any, out: Any, count: Any, _: Any) -> int:
 
 def compiled(folded: Folded) -> Compiled:
     """Build the C of a model, or find it in the cache."""
-    cc = compiler()
-    if cc is None:
-        raise InputError("compile=True needs a C compiler: none of cc, gcc, clang was found")
-    source = Source(folded, as_float32(folded))
-    outputs = CLASSES if folded.is_classifier else REGRESSION
-    files = {
-        "model.h": header(source),
-        "model.c": source.code() + ROWS.replace("@outputs@", outputs),
-    }
-    library = ctypes.CDLL(str(_built(cc, files, source)))
-    rows = library.model_rows
+    cc = need_compiler("compile=True")
+    program = single(Source(folded, as_float32(folded)))
+    (path,) = build(cc, program, [Target(".so", LIBRARY, {"rows.c": rows_code(folded)})])
+    return Compiled(**vars(folded), rows=_rows_function(path))
+
+
+def single(source: Source) -> Program:
+    """The program that is a model as exported."""
+    return Program({"model.h": header(source), "model.c": source.code()}, (source,))
+
+
+def rows_code(folded: Folded) -> str:
+    """C for `model_rows`, which predicts rows one after the other."""
+    return ROWS.replace("@outputs@", CLASSES if folded.is_classifier else REGRESSION)
+
+
+def _rows_function(path: Path) -> Any:
+    rows = ctypes.CDLL(str(path)).model_rows
     rows.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
     rows.restype = ctypes.c_int
-    return Compiled(**vars(folded), rows=rows)
-
-
-def _built(cc: str, files: dict[str, str], source: Source) -> Path:
-    """The shared library of this text and these numbers, by this compiler for this processor."""
-    digest = hashlib.sha256("\0".join([cc, _processor(), *FLAGS, *files.values()]).encode())
-    for table in source.tables:
-        digest.update(np.ascontiguousarray(table.values).tobytes())
-    cache = _cache_folder()
-    target = cache / f"{digest.hexdigest()[:32]}.so"
-    if target.exists():
-        return target
-    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=cache) as name:
-        folder = Path(name)
-        for file, text in {**files, "weights.c": source.weights()}.items():
-            (folder / file).write_text(text)
-        command = [cc, *FLAGS, "model.c", "weights.c", "-o", "model.so"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        if done.returncode:
-            raise InputError(f"{cc} could not compile the model: {done.stderr.strip()[:300]}")
-        os.replace(folder / "model.so", target)
-    return target
-
-
-def _cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME")
-    if sys.platform == "darwin" and not home:
-        return Path.home() / "Library" / "Caches" / "rdeepsense"
-    return (Path(home) if home else Path.home() / ".cache") / "rdeepsense"
-
-
-def _processor() -> str:
-    """What -march=native depends on: a cache folder may be shared by several machines."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() + platform.node()
-    return "".join(
-        sorted(
-            {line for line in text.splitlines() if line.startswith(("flags", "Feat", "model name"))}
-        )
-    )
+    return rows
 
 
 def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:

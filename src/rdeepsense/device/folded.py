@@ -8,6 +8,7 @@ the layers and the numbers below, so that real units come out:
     gaussian:     std = spread sqrt(softplus(raw_v) + floor),   mean = raw_m + shift std
     student:      std = spread (softplus(raw_s) + floor),       mean = raw_m + shift std
     categorical:  probabilities = softmax(raw)
+    point:        mean = raw, std = 0 (not in files: what a cost is compared with)
 
 `shift` is 0 but for an isotonic calibration, whose distribution is not symmetric. The centre is
 taken off the input, not put into b_1, because x and centre may be far larger than their difference.
@@ -77,7 +78,7 @@ class Folded:
     def outputs(self) -> int:
         """Targets, or classes."""
         columns = len(self.layers[-1].bias)
-        return columns if self.is_classifier else columns // 2
+        return columns if self.head in ("categorical", "point") else columns // 2
 
     @property
     def is_classifier(self) -> bool:
@@ -146,6 +147,8 @@ class Folded:
             odds = np.exp(raw - raw.max(axis=1, keepdims=True))
             probabilities: Floats = odds / odds.sum(axis=1, keepdims=True)
             return probabilities
+        if self.head == "point":
+            return np.stack([raw, np.zeros_like(raw)])
         centre, v = np.split(raw, 2, axis=1)
         width = np.logaddexp(0.0, v) + self.floor
         std = self.spread * (np.sqrt(width) if self.head == "gaussian" else width)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rdeepsense.report.figures import BLUE, GREY, VERMILION
+from rdeepsense.report.figures import BLUE, GREY, INK, VERMILION
 from rdeepsense.report.method_styles import PAPER
 from rdeepsense.report.pictures import Panel, Picture, finish, legend_below
 
@@ -21,7 +21,9 @@ def alpha_study(name: str, task: Mapping[str, Any], origin: str) -> Picture | No
     study = sorted(task.get("alpha_study") or [], key=lambda row: row["alpha"])
     classes = task["kind"] == "classification"
     chosen = (task["methods"].get(PAPER, {}).get("chosen") or {}).get("alpha")
-    chosen = chosen if isinstance(chosen, (int, float)) else None
+    chosen = sorted(
+        {a for a in (chosen if isinstance(chosen, list) else [chosen]) if a is not None}
+    )
     shown = [("nll", 1.0, "NLL", "NLL, full (nats)", BLUE, "o")]
     if classes:
         shown.append(("mefp", -1.0, "Negative MEFP", "negative MEFP (nats)", VERMILION, "s"))
@@ -41,7 +43,8 @@ def alpha_study(name: str, task: Mapping[str, Any], origin: str) -> Picture | No
         f"{name}-alpha",
         f"{name}: the choice of alpha",
         "alpha = 0 trains by the likelihood alone; towards 1 the error term takes over. Bars are "
-        "± 2 standard errors. Lower is better in both.",
+        "± 2 standard errors, over test rows and trainings; the small dots are single trainings. "
+        "Lower is better in both.",
         origin,
         tuple(panels),
         columns=1,
@@ -56,7 +59,7 @@ def _draw(
     label: str,
     colour: str,
     marker: str,
-    chosen: float | None,
+    chosen: Sequence[float],
     floor: float | None,
 ) -> None:
     found = [row for row in study if row.get(key) is not None]
@@ -64,12 +67,16 @@ def _draw(
     axes.errorbar([row["alpha"] for row in found], [sign * row[key] for row in found],
                   yerr=errors if any(errors) else None, color=colour, marker=marker, markersize=6,
                   capsize=3, linewidth=1.8)  # fmt: skip
+    for row in found:
+        single = [sign * value for value in row.get("by_seed", {}).get(key, ())]
+        axes.plot([row["alpha"]] * len(single), single, ".", color=INK, markersize=5, zorder=3)
     if floor is not None:
         axes.axhline(floor, color=GREY, linestyle="--", linewidth=1.2, label=f"floor {floor:.3f}")
         axes.set_ylim(bottom=0)
-    if chosen is not None:
-        axes.axvline(chosen, color=GREY, linestyle=":", linewidth=1.6,
-                     label=f"chosen on validation rows: {chosen:g}")  # fmt: skip
+    words = f"chosen on validation rows: {', '.join(f'{alpha:g}' for alpha in chosen)}"
+    for number, alpha in enumerate(chosen):
+        axes.axvline(alpha, color=GREY, linestyle=":", linewidth=1.6,
+                     label="_" if number else words)  # fmt: skip
     finish(axes, "alpha", label)
-    if floor is not None or chosen is not None:
+    if floor is not None or chosen:
         legend_below(axes)

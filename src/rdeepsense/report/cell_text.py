@@ -52,9 +52,13 @@ def plain(value: float | None) -> str:
 
 
 def choices(chosen: Mapping[str, Any] | None) -> str:
-    """What a method chose for itself, in one line."""
+    """What a method chose for itself, in one line; a list where its trainings chose differently."""
     parts = [
-        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+        f"{key} " + " / ".join(map(_choice, value if isinstance(value, list) else [value]))
         for key, value in (chosen or {}).items()
     ]
     return ", ".join(parts) or NONE
+
+
+def _choice(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

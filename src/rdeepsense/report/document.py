@@ -5,6 +5,8 @@ The page and the Markdown file both walk through these, so that they say the sam
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +17,25 @@ from rdeepsense.report.calibration_panels import calibration
 from rdeepsense.report.cell_text import choices, count
 from rdeepsense.report.cost_figures import cost, quality
 from rdeepsense.report.example_figures import examples
-from rdeepsense.report.method_styles import PAPER, RECOMMENDED
+from rdeepsense.report.method_styles import PAPER, RECOMMENDED, style
 from rdeepsense.report.pictures import Picture
 from rdeepsense.report.risk_figures import groups, risk_coverage
 from rdeepsense.report.spread_figures import spread
-from rdeepsense.report.summary_tables import claims, datasets, glance, origin
+from rdeepsense.report.summary_tables import datasets, glance, measurements, origin, verdicts
 from rdeepsense.report.task_tables import beyond, costs, paper_table
 
 Results = Mapping[str, Any]
+JUDGED = (
+    f"Each claim of the paper, judged on each task that it is about; its RDeepSense is {PAPER} "
+    "here. Two methods differ where the 95\u00a0% interval of their difference, on the same test "
+    "rows and over all trainings, does not hold 0; what the intervals leave open is not decidable. "
+    "They are not widened for the number of claims: of twenty pairs that do not differ, about one "
+    "is found to."
+)
+CHOSEN = (
+    "Settings, chosen on validation rows where a method leaves them open (one for each training "
+    "where they differ):"
+)
 
 
 @dataclass(frozen=True)
@@ -51,9 +64,10 @@ class Card:
 
 @dataclass(frozen=True)
 class Claims:
-    """The table of verdicts, which the page colours."""
+    """The verdicts, which the page colours, and behind them what was measured."""
 
-    table: Table
+    verdicts: Table
+    measurements: Table
 
 
 Block = Text | Heading | Card | Claims | Table | Picture
@@ -74,9 +88,8 @@ def sections(results: Results) -> list[Section]:
     tasks = results["tasks"]
     parts = [Section("summary", "At a glance", None, tuple(_summary(results)))]
     if results.get("claims"):
-        text = Text("Each claim of the paper with what was measured here, and why it holds or not.")
-        held = Section("claims", "What holds", None, (text, Claims(claims(results["claims"]))))
-        parts.append(held)
+        found = Claims(verdicts(results["claims"]), measurements(results["claims"]))
+        parts.append(Section("claims", "What holds", None, (Text(JUDGED), found)))
     table = datasets(tasks)
     parts.append(Section("data", "The data", None, (table, _sources(tasks))))
     for name, task in tasks.items():
@@ -92,9 +105,9 @@ def _summary(results: Results) -> list[Block]:
         for task in results["tasks"].values()
         for method, cell in task["methods"].items()
     }
-    roles = {RECOMMENDED: "the recommended automatic model", PAPER: "the paper's own method"}
+    roles = {RECOMMENDED: "the recommended automatic model: ", PAPER: ""}
     points = tuple(
-        f"{method}, {role}: {about[method]}." for method, role in roles.items() if method in about
+        f"{method}: {role}{about[method]}." for method, role in roles.items() if method in about
     )
     text = [Text("What two models give on the test rows of each task.", points)] if points else []
     cards = [Card(name, origin(task), glance(task)) for name, task in results["tasks"].items()]
@@ -129,29 +142,42 @@ def _task(name: str, task: Results, device: Results) -> list[Block]:
         )
         if block is None
     ]
-    chosen = tuple(
-        f"{method}: {choices(cell['chosen'])}"
+    chosen = {
+        style(method).family: choices(cell["chosen"])
         for method, cell in task["methods"].items()
         if cell.get("chosen")
-    )
+    }
     more: list[Block | None] = [
         Heading("Beyond the paper"),
         beyond(name, task),
-        Text("Chosen on validation rows:", chosen) if chosen else None,
+        Text(CHOSEN, tuple(f"{family}: {words}" for family, words in chosen.items()))
+        if chosen
+        else None,
         costs(name, task, device),
         spread(name, task, kind),
         groups(name, task, kind),
         risk_coverage(name, task, kind),
         examples(name, task, kind),
     ]
-    warned = tuple(
-        f"{method}: {words}"
-        for method, cell in task["methods"].items()
-        for words in cell.get("warnings") or []
-    )
+    warned = _warnings(task["methods"])
     last = [Text("Warnings of this task:", warned)] if warned else []
     blocks = [*paper, *(Text(words) for words in missing), *more, *last]
     return [block for block in blocks if block is not None]
+
+
+def _warnings(methods: Mapping[str, Any]) -> tuple[str, ...]:
+    """Warnings that differ in their numbers alone once for each family."""
+    first: dict[tuple[str, str], str] = {}
+    count: Counter[tuple[str, str]] = Counter()
+    for method, cell in methods.items():
+        for words in cell.get("warnings") or []:
+            kind = style(method).family, re.sub(r"\d+", "", words)
+            first.setdefault(kind, words)
+            count[kind] += 1
+    return tuple(
+        f"{kind[0]}: {words}" + (f" ({count[kind]} such warnings)" if count[kind] > 1 else "")
+        for kind, words in first.items()
+    )
 
 
 def _run(results: Results) -> list[Block]:
@@ -159,8 +185,10 @@ def _run(results: Results) -> list[Block]:
     facts = {
         "Command": results.get("command"),
         "Preset": results.get("preset"),
+        "Trainings of each model": results.get("seeds"),
+        "Errors": results.get("errors"),
         "Date": results.get("date"),
-        "Seconds": count(results.get("seconds")),
+        "Seconds of all cells": count(results.get("seconds")),
         "Machine": _listed(results.get("machine")),
         "Versions": _listed(results.get("versions")),
         "Energy": ". ".join(str(device[key]) for key in ("profile", "how") if device.get(key)),

@@ -30,14 +30,18 @@ def markdown(title: str, opening: str, parts: Sequence[Section]) -> str:
                 lines += [f"**{plain(block.task)}** ({block.origin} data): "
                           f"{plain(block.table.title)}", "", *_table(block.table)]  # fmt: skip
             else:
-                table = block.table if isinstance(block, Claims) else block
-                lines += [f"**{plain(table.title)}**{badge}", "", *_table(table), "",
-                          plain(table.caption)]  # fmt: skip
+                for table in _tables(block):
+                    lines += [f"**{plain(table.title)}**{badge}", "", *_table(table), "",
+                              plain(table.caption), ""]  # fmt: skip
             lines.append("")
     text = "\n".join(lines)
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
     return text.rstrip() + "\n"
+
+
+def _tables(block: Table | Claims) -> list[Table]:
+    return [block.verdicts, block.measurements] if isinstance(block, Claims) else [block]
 
 
 def _table(table: Table) -> list[str]:

@@ -54,6 +54,7 @@ th[aria-sort] button::after { content: "\\a0\\2195"; color: var(--soft); font-we
 th[aria-sort=ascending] button::after { content: "\\a0\\2191"; color: var(--accent); }
 th[aria-sort=descending] button::after { content: "\\a0\\2193"; color: var(--accent); }
 thead th { vertical-align: bottom; } tbody th.strong { font-weight: 700; }
+details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; padding: .4rem 0; }
 table.prose { width: 100%; } table.prose td, table.prose th { text-align: left;
   white-space: normal; vertical-align: top; }
 @media (max-width: 45rem) {
@@ -62,7 +63,7 @@ table.prose { width: 100%; } table.prose td, table.prose th { text-align: left;
   table.prose tr { border: 1px solid var(--line); border-radius: .6rem; margin: 0 0 .75rem;
     padding: .5rem .25rem; }
   table.prose td, table.prose th { border: 0; background: none !important; padding: .15rem .6rem; }
-  table.prose tbody th { font-weight: 600; }
+  table.prose tbody th { font-weight: 600; } table.prose td:empty { display: none; }
   table.prose td::before { content: attr(data-label) ": "; color: var(--soft); } }
 @media (max-width: 30rem) { body { padding: .6rem .6rem 2rem; } figure { padding: .5rem .3rem; }
   figcaption, figure p { padding: 0 .4rem; } table { font-size: .8rem; }
@@ -72,7 +73,8 @@ table.prose { width: 100%; } table.prose td, table.prose th { text-align: left;
   figure, .card, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
   .wide { overflow: visible; } table { font-size: .7rem; } }
 """
-_VERDICTS = {"yes": ("✓", "yes"), "no": ("✗", "no"), "not decidable": ("?", "open")}
+_VERDICTS = {"yes": ("✓", "yes", "yes"), "no": ("✗", "no", "no"),
+             "not decidable": ("?", "open", "not decidable")}  # fmt: skip
 
 
 def report_page(title: str, opening: str, parts: Sequence[Section]) -> str:
@@ -121,7 +123,7 @@ def _block(block: Block, origin: str | None) -> str:
                 f'<p class="soft">{escape(one.title)}</p>{table(one.header, one.rows)}</article>'
             )
         case Claims():
-            return _claims(block.table)
+            return _claims(block)
         case Table():
             caption = f'<p class="soft"><small>{escape(block.caption)}</small></p>'
             return (
@@ -133,21 +135,29 @@ def _block(block: Block, origin: str | None) -> str:
             return _figure(block)
 
 
-def _claims(one: Table) -> str:
-    verdict = one.header.index("Holds?")
-    rows: list[list[str]] = []
-    for row in one.rows:
-        sign, name = _VERDICTS.get(row[verdict], ("?", "open"))
-        text = f'<span class="badge verdict-{name}">{sign} {escape(row[verdict])}</span>'
-        rows.append([*row[:verdict], Markup(text), *row[verdict + 1 :]])
-    return f"<p>{escape(one.caption)}</p>" + table(one.header, rows, kind="prose")
+def _claims(claims: Claims) -> str:
+    short, long = (
+        table(one.header, [[_verdict(text) for text in row] for row in one.rows], kind="prose")
+        for one in (claims.verdicts, claims.measurements)
+    )
+    return (
+        f"<p>{escape(claims.verdicts.caption)}</p>{short}"
+        f"<details><summary>{escape(claims.measurements.title)}</summary>{long}</details>"
+    )
+
+
+def _verdict(text: str) -> str:
+    if text not in _VERDICTS:
+        return text
+    sign, name, words = _VERDICTS[text]
+    return Markup(f'<span class="badge verdict-{name}">{sign} {words}</span>')
 
 
 def _figure(picture: Picture) -> str:
     drawn = "\n".join(svgs(picture))
     narrow = "one" if picture.columns == 1 or len(picture.panels) == 1 else "several"
     # The least width at which a panel is easily read; a narrower page has fewer side by side.
-    width = 40 if picture.columns == 1 else 4.4 * picture.panels[0].size[0]
+    width = {1: 40.0, 2: 26.0}.get(picture.columns, 4.4 * picture.panels[0].size[0])
     return (
         f'<figure id="{escape(picture.name, quote=True)}" class="{narrow}">'
         f"<figcaption>{escape(picture.title)}{badge(picture.origin)}</figcaption>"

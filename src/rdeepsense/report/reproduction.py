@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
+from rdeepsense.benchmark.cells import code_digest
 from rdeepsense.files import write_whole
 from rdeepsense.report.document import sections
 from rdeepsense.report.markdown import markdown
@@ -13,11 +16,20 @@ from rdeepsense.report.pictures import Picture, whole
 from rdeepsense.report.saving import save
 from rdeepsense.reproduce import published
 
+STAMP = ".report.json"  # of what results and code the report is
 TITLE = "RDeepSense, reproduced"
 
 
 def write(results: dict[str, Any], out: Path) -> list[Path]:
-    """Write figures/*.png and *.svg, report.html and report.md under `out`; returns their names."""
+    """Write figures/*.png and *.svg, report.html and report.md under `out`; returns their names.
+
+    What is there of the same results and the same code is left alone.
+    """
+    digest = hashlib.sha256((json.dumps(results) + code_digest(())).encode()).hexdigest()
+    stamp = out / STAMP
+    found = _written(stamp, digest)
+    if found:
+        return found
     parts = sections(results)
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
@@ -34,7 +46,19 @@ def write(results: dict[str, Any], out: Path) -> list[Path]:
     for name, text in texts.items():
         write_whole(out / name, text)
         written.append(out / name)
+    names = [file.relative_to(out).as_posix() for file in written]
+    write_whole(stamp, json.dumps({"digest": digest, "files": names}))
     return written
+
+
+def _written(stamp: Path, digest: str) -> list[Path]:
+    """The files of the report with this digest, where all are there."""
+    try:
+        known = json.loads(stamp.read_text())
+        files = [stamp.parent / name for name in known["files"]]
+        return files if known["digest"] == digest and all(map(Path.is_file, files)) else []
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def _opening(results: dict[str, Any]) -> str:

@@ -46,17 +46,27 @@ def glance(task: Task) -> Table:
     return Table(str(task.get("title") or ""), "", ["", *shown], rows)
 
 
-def claims(found: Sequence[Mapping[str, Any]]) -> Table:
-    """Each claim of the paper, what was measured here, and whether it holds."""
+def verdicts(found: Sequence[Mapping[str, Any]]) -> Table:
+    """A line for each claim of the paper, a column for each task that it is about."""
     tally = Counter(one["verdict"] for one in found)
     caption = (
-        f"{len(found)} claims: {tally['yes']} hold here, {tally['no']} do not, "
-        f"{tally['not decidable']} cannot be decided from this run."
+        f"{len(found)} verdicts: {tally['yes']} yes, {tally['no']} no, "
+        f"{tally['not decidable']} not decidable from this run."
     )
+    tasks = list(dict.fromkeys(one["task"] for one in found))
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for one in found:
+        lines.setdefault((one["claim"], one["section"]), {})[one["task"]] = one["verdict"]
+    rows = [[*key, *(line.get(task, "") for task in tasks)] for key, line in lines.items()]
+    return Table("The paper's claims", caption, ["Claim", "Section", *tasks], rows)
+
+
+def measurements(found: Sequence[Mapping[str, Any]]) -> Table:
+    """What every verdict is from."""
     header = ["Claim", "Section", "Task", "Holds?", "Measured here", "Why"]
     keys = ("claim", "section", "task", "verdict", "measured", "why")
     rows = [[str(one.get(key) or NONE) for key in keys] for one in found]
-    return Table("The paper's claims", caption, header, rows)
+    return Table("What was measured, claim by claim", "", header, rows)
 
 
 def datasets(tasks: Mapping[str, Task]) -> Table:

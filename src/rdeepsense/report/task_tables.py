@@ -71,9 +71,11 @@ def _theirs(task: str, method: str, key: str) -> str:
 
 def _caption(task: Task) -> str:
     by = task.get("grouped_by")
+    seeds = max((cell.get("seeds") or 1 for cell in task["methods"].values()), default=1)
     words = (
-        f"± standard error over test {by + 's' if by else 'rows'}; bold: the best of ours, and "
-        "the name of the recommended model. "
+        f"± standard error over test {by + 's' if by else 'rows'}"
+        + (f" and {seeds} trainings, of which these are the means" if seeds > 1 else "")
+        + "; bold: the best of ours, and the name of the recommended model. "
     )
     if task["kind"] == "classification":
         words += "MEFP, the entropy of wrong predictions, rewards uniform guesses: none is bold. "
@@ -120,7 +122,7 @@ def beyond(name: str, task: Task) -> Table:
             "KL is the distance from the true distribution, which the simulator knows; 0 is "
             "perfect."
         )
-    words.append("Methods of one family share one training.")
+    words.append("Methods of one family share their training.")
     title = f"{name}: what the paper does not report"
     return Table(title, " ".join(words), header, rows, _recommended(task["methods"]))
 
@@ -150,6 +152,9 @@ def costs(name: str, task: Task, device: Mapping[str, Any]) -> Table | None:
         for method, cell in found.items()
     ]  # fmt: skip
     header = ["Method", "Passes", "Time (µs)", "Multiply-adds", "Bytes", "Energy (mJ)", "Energy is"]
-    caption = f"Energy on: {device.get('profile') or 'this machine'}. {device.get('how') or ''}"
+    caption = (
+        "Time: one row at a time on one thread of the machine of this run, passes one after the "
+        f"other. Energy: {device.get('profile') or 'this machine'}; {device.get('how') or ''}"
+    )
     title = f"{name}: cost of one prediction"
-    return Table(title, caption.strip(), header, rows, _recommended(found))
+    return Table(title, caption, header, rows, _recommended(found))

@@ -25,7 +25,8 @@ from rdeepsense.reproduce.study import Study
 
 # What no figure of a cell follows from.
 ELSEWHERE = ("cli", "report", "comparison.py", *(f"reproduce/{name}.py" for name in (
-    "claims", "evidence", "published", "results", "run", "rules")))  # fmt: skip
+    "claims", "evidence", "published", "results", "rules", "run", "seeds")),
+    "benchmark/pool.py", "benchmark/run.py")  # fmt: skip
 
 # About how long a cell takes, relative to others: the time left follows from it.
 WEIGHTS = {"RDeepSense": 12, "RDeepSense-paper": 3, "MCDrop": 3, "SSP": 4, "SSP-paper": 3, "GP": 4}
@@ -41,12 +42,19 @@ class Cell:
     kind: str
     methods: tuple[Method, ...] = ()  # of one family; for the cost, all
     alpha: float | None = None
+    repeat: int = 0  # which training of `family` and `alpha`
+
+    @property
+    def seed(self) -> int:
+        """Of the training; the rows and their parts follow from the study's own."""
+        return self.study.seed + self.repeat
 
     @property
     def label(self) -> str:
         """For people."""
         what = {"task": "data", "cost": "time and energy", "alpha": f"alpha {self.alpha}"}
-        return f"{self.task}, {what.get(self.kind) or self.methods[0].family}"
+        words = f"{self.task}, {what.get(self.kind) or self.methods[0].family}"
+        return words if self.kind in ("task", "cost") else f"{words}, seed {self.seed}"
 
     @property
     def weight(self) -> int:
@@ -59,6 +67,7 @@ class Cell:
         """Everything that the figures follow from, as JSON has it."""
         preset = asdict(self.study.preset)
         del preset["rows"]  # the data's key has those of this task
+        del preset["seeds"]  # a training does not know how many others there are
         key = {
             "kind": self.kind,
             "task": self.task,
@@ -67,7 +76,7 @@ class Cell:
             "methods": [method.name for method in self.methods],
             "options": {m.family: asdict(FAMILIES[m.family]) for m in self.methods},
             "alpha": self.alpha,
-            "seed": self.study.seed,
+            "seed": self.seed,
             "version": __version__,
             "code": code_digest(ELSEWHERE),
         }
@@ -91,9 +100,9 @@ class Cell:
         elif self.kind == "cost":
             content = fits.measure_cost(self.study, parts, self.methods)
         elif self.alpha is not None:
-            content = fits.fit_alpha(self.study, parts, self.alpha)
+            content = fits.fit_alpha(self.study, parts, self.alpha, self.seed)
         else:
-            content = fits.fit_family(self.study, parts, self.methods)
+            content = fits.fit_family(self.study, parts, self.methods, self.seed)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         return {"content": content, "seconds": time.perf_counter() - begin, "date": today}
 
@@ -114,12 +123,13 @@ class Cell:
 
 
 def cells_of(study: Study, tasks: Sequence[str], methods: Sequence[Method]) -> list[Cell]:
-    """All cells, task by task, the long ones first; the timing comes last and runs alone."""
+    """All cells, task by task and seed by seed, the long ones first; the timing comes last."""
     cells: list[Cell] = []
     families = sorted(by_family(methods).values(), key=lambda f: -WEIGHTS.get(f[0].family, 1))
     for task in tasks:
         cells.append(Cell(study, task, "task"))
-        cells += [Cell(study, task, "family", family) for family in families]
-        if any(method.family == "RDeepSense-paper" for method in methods):
-            cells += [Cell(study, task, "alpha", alpha=alpha) for alpha in ALPHAS]
+        for repeat in range(study.preset.seeds):
+            cells += [Cell(study, task, "family", own, repeat=repeat) for own in families]
+            if any(method.family == "RDeepSense-paper" for method in methods):
+                cells += [Cell(study, task, "alpha", (), alpha, repeat) for alpha in ALPHAS]
     return cells + [Cell(study, task, "cost", tuple(methods)) for task in tasks]

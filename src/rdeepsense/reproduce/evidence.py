@@ -1,20 +1,24 @@
 """What was measured on one task, and how sure one can be of a difference.
 
-Two methods are judged on the same test rows, so a difference has a standard error of its own, from
-leaving one block of rows out at a time (`jackknife`). Less than two of them decide nothing.
+Two methods are judged on the same test rows and trained from the same seeds, so a difference has a
+standard error of its own (`seeds`). What its 95 % interval leaves open is not decidable.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.special import stdtrit
+
 from rdeepsense.benchmark.statistics import with_error
 from rdeepsense.reproduce.jackknife import standard_error
+from rdeepsense.reproduce.seeds import combined
 
 YES, NO, OPEN = "yes", "no", "not decidable"
-ERRORS = 2.0  # standard errors that a difference must exceed
+INTERVAL = 0.95  # of what a difference may be
 HIGHER_IS_BETTER = ("accuracy", "f1", "mefp")
 NAMES = {"nll": "NLL", "mae": "MAE", "accuracy": "accuracy", "f1": "F1", "mefp": "MEFP",
          "deviation_area": "deviation area", "deviation_area_signed": "signed deviation area",
@@ -36,27 +40,30 @@ class Finding:
 
 @dataclass(frozen=True)
 class Difference:
-    """A number with its standard error, None where there is none."""
+    """A number with its standard error, None where there is none, and its degrees of freedom."""
 
     value: float
     error: float | None
+    freedom: float = math.inf
 
-    def sign(self, margin: float = 0.0) -> int:
-        """1 above the margin, -1 below minus the margin, 0 where two errors leave it open."""
+    @property
+    def slack(self) -> float:
+        """Half the width of its interval; all numbers are possible where no error is known."""
         if self.error is None:
-            return 0
-        if self.value - ERRORS * self.error > margin:
+            return math.inf
+        return self.error * float(stdtrit(self.freedom, (1 + INTERVAL) / 2))
+
+    def sign(self) -> int:
+        """1 where surely positive, -1 where surely negative, 0 where its interval holds 0."""
+        if self.value - self.slack > 0:
             return 1
-        return -1 if self.value + ERRORS * self.error < -margin else 0
+        return -1 if self.value + self.slack < 0 else 0
 
     def within(self, margin: float) -> int:
         """1 where its size is surely below the margin, -1 where surely above, 0 where open."""
-        if self.error is None:
-            return 0
-        size, slack = abs(self.value), ERRORS * self.error
-        if size + slack < margin:
+        if abs(self.value) + self.slack < margin:
             return 1
-        return -1 if size - slack > margin else 0
+        return -1 if abs(self.value) - self.slack > margin else 0
 
     def __str__(self) -> str:
         return with_error(self.value, self.error, signed=True)
@@ -69,24 +76,29 @@ class Evidence:
         self.task = task
         self.points: dict[str, Any] = dict(task["methods"])
         for point in task["alpha_study"]:
-            own = {"figures": point, "jackknife": point.get("jackknife", {})}
-            self.points[alpha_name(point["alpha"])] = own
+            self.points[alpha_name(point["alpha"])] = {**point, "figures": point}
 
     def value(self, name: str, figure: str) -> Difference:
         """A figure of a method with its standard error."""
-        figures = self._point(name)["figures"]
-        if figures.get(figure) is None:
+        point = self._point(name)
+        if point["figures"].get(figure) is None:
             raise NotMeasuredError(f"{NAMES[figure]} of {name}")
-        return Difference(figures[figure], figures.get(f"{figure}_se"))
+        dropped, by_seed = (point.get(key, {}).get(figure, []) for key in ("jackknife", "by_seed"))
+        error = combined(standard_error(dropped), by_seed, len(dropped))
+        return Difference(point["figures"][figure], *error)
 
     def difference(self, one: str, other: str, figure: str) -> Difference:
-        """one - other on the same rows."""
+        """one - other on the same rows, from the same seeds."""
         gap = self.value(one, figure).value - self.value(other, figure).value
-        pairs = [self._point(name)["jackknife"].get(figure, []) for name in (one, other)]
-        if not pairs[0] or len(pairs[0]) != len(pairs[1]):
-            return Difference(gap, None)
-        gaps = [None if None in pair else pair[0] - pair[1] for pair in zip(*pairs, strict=True)]
-        return Difference(gap, standard_error(gaps))
+        gaps = {}
+        for key in ("jackknife", "by_seed"):
+            own, theirs = (self._point(name).get(key, {}).get(figure, []) for name in (one, other))
+            if len(own) != len(theirs):
+                return Difference(gap, None)
+            gaps[key] = [None if None in pair else pair[0] - pair[1]
+                         for pair in zip(own, theirs, strict=True)]  # fmt: skip
+        rows, blocks = standard_error(gaps["jackknife"]), len(gaps["jackknife"])
+        return Difference(gap, *combined(rows, gaps["by_seed"], blocks))
 
     def gain(self, one: str, other: str, figure: str) -> Difference:
         """How much better `one` is: positive where it is, whatever the figure."""

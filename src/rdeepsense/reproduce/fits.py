@@ -18,12 +18,12 @@ from rdeepsense.reproduce.study import Parts, Study
 ALPHA_FIGURES = ("nll", "mae", "deviation_area", "deviation_area_signed", "mefp")
 
 
-def fit_family(study: Study, parts: Parts, methods: Sequence[Method]) -> dict[str, Any]:
+def fit_family(study: Study, parts: Parts, methods: Sequence[Method], seed: int) -> dict[str, Any]:
     """Fit the model that `methods` share and judge each of them; test rows judge only."""
-    model = _model(study, parts, methods)
+    model = _model(study, parts, methods, seed)
     about = methods[0].about
     if methods[0].family == "GP":
-        train = parts.train(study.preset.gp_rows, study.seed)
+        train = parts.train(study.preset.gp_rows, seed)
         about = f"Gaussian process on {len(train[0]):,} of the training rows, no calibration"
     else:
         train = parts.train()
@@ -45,18 +45,16 @@ def fit_family(study: Study, parts: Parts, methods: Sequence[Method]) -> dict[st
     return judged
 
 
-def fit_alpha(study: Study, parts: Parts, alpha: float) -> dict[str, Any]:
+def fit_alpha(study: Study, parts: Parts, alpha: float, seed: int) -> dict[str, Any]:
     """The paper's model with this alpha (section 4.6), judged on the test rows."""
     method = parse("RDeepSense-paper")
-    model = _model(study, parts, [method]).set_params(alpha=alpha)
+    model = _model(study, parts, [method], seed).set_params(alpha=alpha)
     with watched() as warned:
         model.fit(*parts.train(), validation=parts.validation)
         judged = judge(_predict(model, method, parts), parts)
     figures = judged["figures"]
-    kept = [key for key in figures if key.removesuffix("_se") in ALPHA_FIGURES]
     return {
-        "alpha": alpha,
-        **{key: figures[key] for key in kept},
+        "figures": {k: v for k, v in figures.items() if k.removesuffix("_se") in ALPHA_FIGURES},
         "warnings": warned,
         "jackknife": {k: v for k, v in judged["jackknife"].items() if k in ALPHA_FIGURES},
     }
@@ -87,8 +85,8 @@ def measure_cost(study: Study, parts: Parts, methods: Sequence[Method]) -> dict[
         device = {
             "profile": DEFAULT.name,
             "energy": "estimated",
-            "how": f"multiply-adds at {DEFAULT.multiply_adds_per_second:.3g} a second "
-            f"({DEFAULT.speed_from}) and {DEFAULT.watts:g} W ({DEFAULT.power_from})",
+            "how": f"{DEFAULT.multiply_adds_per_second / 1e6:,.0f} million multiply-adds a second "
+            f"({DEFAULT.speed_from}) and {DEFAULT.watts:g} W ({DEFAULT.power_from}).",
         }
     else:
         device = {"profile": "this machine", "energy": "measured", "how": meter.name}
@@ -108,13 +106,13 @@ def measure_cost(study: Study, parts: Parts, methods: Sequence[Method]) -> dict[
     }
 
 
-def _model(study: Study, parts: Parts, methods: Sequence[Method]) -> Any:
+def _model(study: Study, parts: Parts, methods: Sequence[Method], seed: int) -> Any:
     """The unfitted estimator at the preset's size."""
     preset, epochs = study.preset, None
     if preset.steps is not None:
         batches = max(1, len(parts.split.train) // (preset.batch_size or 1))
         epochs = max(1, math.ceil(preset.steps / batches))
-    model = build(methods, parts.task.kind, preset.hidden, study.seed, epochs)
+    model = build(methods, parts.task.kind, preset.hidden, seed, epochs)
     if methods[0].family == "GP":
         return model.set_params(calibrate=False, steps=preset.gp_steps)
     return model.set_params(batch_size=preset.batch_size)

@@ -52,20 +52,3 @@ def standard_error(values: Sequence[float | None]) -> float | None:
         return None
     spread = np.sum((known - known.mean()) ** 2)
     return float(np.sqrt((len(known) - 1) / len(known) * spread))
-
-
-def mean_error(values: Floats, groups: NDArray[Any] | None = None) -> float | None:
-    """Of the mean of rows; robust to dependence within groups where they are given.
-
-    se^2 = G / (G - 1) * sum_g (sum_{i in g} (v_i - mean))^2 / n^2; every row is a group of its own
-    where there are none, which is the ordinary standard error.
-    """
-    if not np.all(np.isfinite(values)):
-        return None
-    excess = values - values.mean()
-    if groups is not None:
-        excess = np.bincount(np.unique(groups, return_inverse=True)[1], weights=excess)
-    count = len(excess)
-    if count < 2:
-        return None
-    return float(np.sqrt(count / (count - 1) * np.sum(excess**2)) / len(values))

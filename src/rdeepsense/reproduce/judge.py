@@ -16,7 +16,6 @@ from rdeepsense.reproduce.jackknife import (
     block_sums,
     blocks,
     leave_one_out,
-    mean_error,
     standard_error,
 )
 from rdeepsense.reproduce.study import Parts
@@ -44,8 +43,6 @@ def judge(dist: AnyDistribution, parts: Parts) -> dict[str, Any]:
     } | _dropped_others(dist, y, block)
     for name, values in dropped.items():
         figures[f"{name}_se"] = standard_error(values)
-    for name, loss in rows.items():  # sharper than 50 blocks where rows are independent
-        figures[f"{name}_se"] = mean_error(loss, parts.clusters)
     curve = None
     if not dist.is_categorical:
         levels, observed = metrics.calibration_curve(dist, y)

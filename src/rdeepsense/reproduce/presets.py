@@ -27,6 +27,7 @@ class Preset:
 
     name: str
     hidden: tuple[int, ...]
+    seeds: int  # trainings of everything, each from a seed of its own, on the same rows
     rows: dict[str, int]  # of each task where it is simulated
     most_rows: int | None  # of real data, drawn at random; None for all
     steps: int | None  # of each training; None follows the default recipe
@@ -42,6 +43,7 @@ PRESETS = {
     "quick": Preset(
         name="quick",
         hidden=(64, 64, 64),
+        seeds=3,
         rows={"BPEst": 5_000, "NYCommute": 8_000, "GasSen": 8_000, "HHAR": 5_000},
         most_rows=20_000,
         steps=1_500,
@@ -55,6 +57,7 @@ PRESETS = {
     "paper": Preset(
         name="paper",
         hidden=(500, 500, 500),
+        seeds=3,
         rows={"BPEst": 60_000, "NYCommute": 400_000, "GasSen": 200_000, "HHAR": 31_686},
         most_rows=None,
         steps=None,

@@ -13,12 +13,10 @@ from rdeepsense.methods import REFERENCE, Method
 from rdeepsense.reproduce.cells import Cell
 from rdeepsense.reproduce.claims import claims_of
 from rdeepsense.reproduce.presets import TASKS
+from rdeepsense.reproduce.seeds import over_seeds
 from rdeepsense.reproduce.study import Study
 
-ERRORS = (
-    "Standard errors are over test rows, clustered by group where whole groups are tested. Every "
-    "model was trained once, and what another seed of training would change is not in them."
-)
+ROWS = "Standard errors are over test rows, whole groups together where whole groups are tested"
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "gpytorch")
 Done = Mapping[Cell, Mapping[str, Any]]
 
@@ -38,7 +36,8 @@ def results_of(
             "cores": os.cpu_count(),
         },
         "versions": _versions(),
-        "errors": ERRORS,
+        "seeds": study.preset.seeds,
+        "errors": _errors(study.preset.seeds),
         "seconds": sum(found["seconds"] for found in done.values()),
         "device": costs[0]["device"] if costs else None,
         "tasks": {task: _task(task, methods, done) for task in tasks},
@@ -46,29 +45,44 @@ def results_of(
     return results | {"claims": claims_of(results)}
 
 
+def _errors(seeds: int) -> str:
+    if seeds == 1:
+        return (
+            f"{ROWS}. Every model was trained once: what another seed would change is not in them."
+        )
+    return (
+        f"{ROWS}, and over {seeds} trainings, each from a seed of its own on the same rows. "
+        "Figures are means over the trainings."
+    )
+
+
 def _task(task: str, methods: Sequence[Method], done: Done) -> dict[str, Any]:
-    own = {cell: found["content"] for cell, found in done.items() if cell.task == task}
-    judged: dict[str, Any] = {}
     described: dict[str, Any] = {}
     costs: dict[str, Any] = {}
-    study = []
-    for cell, content in own.items():
+    judged: dict[str, list[Any]] = {}
+    study: dict[float, list[Any]] = {}
+    for cell, found in done.items():
+        content = found["content"]
+        if cell.task != task:
+            continue
         if cell.kind == "task":
             described = content
         elif cell.kind == "cost":
             costs = content["methods"]
-        elif cell.kind == "alpha":
-            study.append(content)
+        elif cell.alpha is not None:
+            study.setdefault(cell.alpha, []).append(content)
         else:
-            judged |= content
-    shown = {m.name: judged[m.name] | {"cost": costs.get(m.name)} for m in methods
+            for name, own in content.items():
+                judged.setdefault(name, []).append(own)
+    shown = {m.name: over_seeds(judged[m.name]) | {"cost": costs.get(m.name)} for m in methods
              if m.name in judged}  # fmt: skip
     examples = [method.pop("examples", None) for name, method in sorted(
         shown.items(), key=lambda item: item[0] != REFERENCE)]  # fmt: skip
+    points = {alpha: over_seeds(trainings) for alpha, trainings in sorted(study.items())}
     return {
         **described,
         "methods": shown,
-        "alpha_study": sorted(study, key=lambda point: float(point["alpha"])),
+        "alpha_study": [{"alpha": a, **own.pop("figures"), **own} for a, own in points.items()],
         "examples": next((example for example in examples if example is not None), None),
     }
 

@@ -1,14 +1,17 @@
-"""Small rules that claims are judged by; each takes the evidence of a task and gives a finding."""
+"""Small rules that claims are judged by; each takes the evidence of a task and gives a finding.
+
+A difference is clear where its 95 % interval does not hold 0 (`evidence`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from rdeepsense.reproduce.evidence import NAMES, NO, OPEN, YES, Evidence, Finding
 
 Rule = Callable[[Evidence], Finding]
-ONE_TRAINING = "each alpha was trained once, and chance in training is not in these errors"
 EQUAL = 1.05  # how much more of time or energy still counts as no more
 
 
@@ -20,7 +23,7 @@ def verdict_of(signs: Sequence[int]) -> str:
 
 
 def beats(figure: str, one: str, rivals: Sequence[str]) -> Rule:
-    """`one` is better than each of `rivals`, by more than two standard errors of the difference."""
+    """`one` is clearly better than each of `rivals`."""
 
     def rule(evidence: Evidence) -> Finding:
         gains = {rival: evidence.gain(one, rival, figure) for rival in rivals}
@@ -30,9 +33,9 @@ def beats(figure: str, one: str, rivals: Sequence[str]) -> Rule:
         if against:
             why = f"better than {one}: {', '.join(against)}"
         elif unclear:
-            why = f"within two standard errors of the difference: {', '.join(unclear)}"
+            why = f"no clear difference from {', '.join(unclear)}"
         else:
-            why = "every difference exceeds two of its standard errors"
+            why = "every difference is clear"
         return Finding(verdict_of(signs), evidence.show(figure, one, *rivals), why)
 
     return rule
@@ -54,7 +57,7 @@ def second_best(figure: str, one: str, families: dict[str, Sequence[str]]) -> Ru
         if len(better) > 1:
             return Finding(NO, measured, f"better: {', '.join(better)}")
         if unclear:
-            return Finding(OPEN, measured, f"within two standard errors: {', '.join(unclear)}")
+            return Finding(OPEN, measured, f"no clear difference from {', '.join(unclear)}")
         why = f"only {better[0]} is better" if better else f"{one} is the best"
         return Finding(YES if better else NO, measured, why)
 
@@ -76,12 +79,10 @@ def trend(figure: str, names: Sequence[str], better: bool = True) -> Rule:
             why = f"goes the other way from {', '.join(back) or f'{names[0]} to {names[-1]}'}"
             verdict = NO
         elif whole == 0:
-            verdict, why = OPEN, "first and last differ by less than two standard errors"
+            verdict, why = OPEN, "no clear difference between first and last"
         else:
             verdict = YES
-            why = "first and last differ by more than two standard errors and no step goes back"
-        if names[0].startswith("alpha"):
-            why += f"; {ONE_TRAINING}"
+            why = "first and last differ clearly and no step clearly goes back"
         return Finding(verdict, evidence.show(figure, *names), why)
 
     return rule
@@ -92,18 +93,18 @@ def falls(figure: str, first: str, last: str) -> Rule:
 
     def rule(evidence: Evidence) -> Finding:
         change = evidence.difference(last, first, figure)
-        why = f"from {first} to {last} it changes by {change}; {ONE_TRAINING}"
+        why = f"from {first} to {last} it changes by {change}"
         return Finding(verdict_of([-change.sign()]), evidence.show(figure, first, last), why)
 
     return rule
 
 
 def similar(figure: str, one: str, others: Sequence[str], margin: float) -> Rule:
-    """The figures differ by less than `margin`, two standard errors included."""
+    """The figures differ by less than `margin`, its interval included."""
 
     def rule(evidence: Evidence) -> Finding:
         signs = [evidence.difference(one, other, figure).within(margin) for other in others]
-        why = f"similar is taken as a difference below {margin:g}, two standard errors included"
+        why = f"similar is taken as a difference below {margin:g}, its interval included"
         return Finding(verdict_of(signs), evidence.show(figure, one, *others), why)
 
     return rule
@@ -117,9 +118,8 @@ def off_diagonal(names: Sequence[str], too_wide: bool) -> Rule:
         signs = []
         for name in names:
             area = evidence.value(name, "deviation_area_signed")
-            beyond = type(area)(side * area.value - floor, area.error)
-            signs.append(beyond.sign())
-        why = f"asked of each: beyond the floor {floor:.3f}, by two standard errors"
+            signs.append(replace(area, value=side * area.value - floor).sign())
+        why = f"asked of each: clearly beyond the floor {floor:.3f}"
         shown = evidence.show("deviation_area_signed", *names)
         return Finding(verdict_of(signs), f"{shown} (+ too wide, - too narrow)", why)
 
@@ -132,12 +132,12 @@ def some_beats(figure: str, first: str, others: Sequence[str]) -> Rule:
     def rule(evidence: Evidence) -> Finding:
         signs = [evidence.gain(other, first, figure).sign() for other in others]
         if max(signs) > 0:
-            verdict, why = YES, f"{others[signs.index(1)]} is better by two standard errors"
+            verdict, why = YES, f"{others[signs.index(1)]} is clearly better"
         elif 0 in signs:
-            verdict, why = OPEN, "none is better by two standard errors"
+            verdict, why = OPEN, "none is clearly better"
         else:
-            verdict, why = NO, f"{first} is better than each of them"
-        return Finding(verdict, evidence.show(figure, first, *others), f"{why}; {ONE_TRAINING}")
+            verdict, why = NO, f"{first} is clearly better than each of them"
+        return Finding(verdict, evidence.show(figure, first, *others), why)
 
     return rule
 
@@ -204,11 +204,17 @@ def all_of(*rules: Rule) -> Rule:
         findings = [part(evidence) for part in rules]
         verdicts = [finding.verdict for finding in findings]
         verdict = NO if NO in verdicts else OPEN if OPEN in verdicts else YES
-        measured = "; ".join(dict.fromkeys(finding.measured for finding in findings))
+        # The same numbers in another order are the same.
+        measured = "; ".join({_numbers(f.measured): f.measured for f in findings}.values())
         deciding = [f.why for f in findings if f.verdict == verdict]
         return Finding(verdict, measured, "; ".join(dict.fromkeys(deciding)))
 
     return rule
+
+
+def _numbers(measured: str) -> tuple[str, frozenset[str]]:
+    figure, _, values = measured.partition(": ")
+    return figure, frozenset(values.split(", "))
 
 
 def by_quality(make: Callable[[str], Rule]) -> Rule:

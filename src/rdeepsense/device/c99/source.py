@@ -65,7 +65,7 @@ class Source:
         kind = "classes" if folded.is_classifier else "regression"
         parts = ["model"] if dtype == "float32" else ["model", f"{dtype}_include"]
         parts += [f"{family}_layers", "exp", "is_nan"]
-        if not folded.is_classifier:
+        if folded.head in ("gaussian", "student"):
             parts += ["softplus"] + ["root"] * (folded.head == "gaussian")
         parts += [f"{dtype}_kernel", f"{family}_network", kind]
         parts += [f"{kind}_sure"] * (self.sure is not None)
@@ -117,6 +117,7 @@ class Source:
             more["gain_field"] = "\n    float gain;" if half else ""
             more["first_gain"] = " * layers[0].gain" if half else ""
             more["gain"] = " * layers[l + 1].gain" if half else ""
+            more["fires"] = "h > 0.0f"
         return {
             "declared": "\n" + "".join(t.declaration() for t in self.tables),
             "rows": ",\n    ".join(rows),
@@ -133,6 +134,7 @@ class Source:
         raw = "raw" if self.network.dtype == "int8" else "sum"
         width = f"softplus(w->{raw}[@NAME@_OUTPUTS + k]) + {number(folded.floor)}"
         width = f"root({width})" if folded.head == "gaussian" else f"({width})"
+        width = "0.0f" if folded.head == "point" else width
         shifted = folded.shift is not None and bool(np.any(folded.shift))
         refuses = folded.missing == "refuse"
         return {

@@ -1,11 +1,24 @@
 
 /* A half float as a float, exactly. */
+#if defined(__ARM_FP16_FORMAT_IEEE) && defined(__ARM_FP) && \
+    (__ARM_FP & 2 || __ARM_ARCH_PROFILE == 'M') /* the last for gcc, which forgets the 2 there */
+static float widen(uint16_t half)
+{
+    union {
+        uint16_t bits;
+        __fp16 value;
+    } h;
+    h.bits = half;
+    return h.value;
+}
+#else
 static float widen(uint16_t half)
 {
     word w;
     w.bits = ((uint32_t)(half & 0x8000u) << 16) | ((uint32_t)(half & 0x7fffu) << 13);
     return w.value * 5.19229686e33f; /* 2^112, the difference of the exponents' offsets */
 }
+#endif
 
 /* sum += W value, four columns of W at a time. */
 static void add_columns(const layer *l, const float *restrict value,

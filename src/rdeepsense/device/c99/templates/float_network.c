@@ -6,12 +6,13 @@ static int network(const float *x, work *w)
     unsigned count = 0, i, l;
     for (i = 0; i < @NAME@_INPUTS; ++i) {
         float z = (x[i] - @name@_centre[i]) * @name@_per_scale[i];
-        if (is_nan(z)) {
-            @on_nan@
-        }
-        if (z > @NAME@_REACH || z < -@NAME@_REACH) {
-            z = z > 0.0f ? @NAME@_REACH : -@NAME@_REACH;
-            status = @NAME@_OUT_OF_RANGE;
+        if (size_of(z) > size_of(@NAME@_REACH)) {
+            if (size_of(z) > INFINITE) {
+                @on_nan@
+            } else {
+                z = z > 0.0f ? @NAME@_REACH : -@NAME@_REACH;
+                status = @NAME@_OUT_OF_RANGE;
+            }
         }
         w->value[count] = z@first_gain@;
         w->index[count] = (uint16_t)i;
@@ -37,7 +38,7 @@ static int network(const float *x, work *w)
             const float h = w->sum[i];
             w->value[count] = h@gain@;
             w->index[count] = (uint16_t)i;
-            count += h > 0.0f;
+            count += @fires@;
         } while (++i < n);
     }
 }

@@ -1,6 +1,6 @@
 
-#if defined(__SSE2__) || \
-    (defined(__ARM_FEATURE_DSP) && defined(__ARMEL__) && !defined(__ARM_NEON))
+#if defined(__SSE2__) || (defined(__ARM_FEATURE_DSP) && defined(__ARMEL__) && \
+                          !defined(__ARM_NEON) && !defined(__ARM_FEATURE_MVE))
 /* Four bytes as one word. */
 static uint32_t four_of(const void *from)
 {
@@ -109,8 +109,29 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
         vst1q_s32(sum + j + 4, high);
     }
 }
+#elif defined(__ARM_FEATURE_MVE)
+static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
+                      int32_t *restrict sum)
+{
+    const uint32x4_t first = vidupq_n_u32(0, 4), second = vaddq_n_u32(first, 1);
+    const uint32x4_t third = vaddq_n_u32(first, 2), fourth = vaddq_n_u32(first, 3);
+    unsigned g, j;
+    for (j = 0; j < n; j += 4) {
+        const int8_t *p = w + 4 * j;
+        const uint8_t *from = x;
+        int32x4_t s = vldrwq_s32(sum + j);
+        for (g = 0; g < groups; ++g, p += 4 * n, from += 4) {
+            s = vmlaq_n_s32(s, vldrbq_gather_offset_s32(p, first), from[0]);
+            s = vmlaq_n_s32(s, vldrbq_gather_offset_s32(p, second), from[1]);
+            s = vmlaq_n_s32(s, vldrbq_gather_offset_s32(p, third), from[2]);
+            s = vmlaq_n_s32(s, vldrbq_gather_offset_s32(p, fourth), from[3]);
+        }
+        vstrwq_s32(sum + j, s);
+    }
+}
 #elif defined(__ARM_FEATURE_DSP) && defined(__ARMEL__)
-#define ODD(four) ((four) >> 8 & 0x00ff00ffu)
+#define EVEN(four) ((int16x2_t)((four) & 0x00ff00ffu))
+#define ODD(four) ((int16x2_t)((four) & 0xff00ff00u))
 static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
                       int32_t *restrict sum)
 {
@@ -118,14 +139,14 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
     /* Two groups at a time halve the traffic to and from sum. */
     for (g = 0; g + 2 <= groups; g += 2, w += 4 * n) {
         const uint32_t first = four_of(x + 4 * g), second = four_of(x + 4 * g + 4);
-        const int16x2_t a = (int16x2_t)(first & 0x00ff00ffu), b = (int16x2_t)ODD(first);
-        const int16x2_t c = (int16x2_t)(second & 0x00ff00ffu), d = (int16x2_t)ODD(second);
+        const int16x2_t a = EVEN(first), b = EVEN(first >> 8);
+        const int16x2_t c = EVEN(second), d = EVEN(second >> 8);
         for (j = 0; j < n; ++j, w += 4) {
             const uint32_t u = four_of(w), v = four_of(w + 4 * n);
-            int32_t s = __smlad(__sxtb16((int8x4_t)u), a, sum[j]);
-            s = __smlad(__sxtb16((int8x4_t)(u >> 8 | u << 24)), b, s);
-            s = __smlad(__sxtb16((int8x4_t)v), c, s);
-            sum[j] = __smlad(__sxtb16((int8x4_t)(v >> 8 | v << 24)), d, s);
+            /* Odd weights stay where they are, which multiplies them by 256. */
+            const int32_t odd = __smlad(ODD(v), d, __smuad(ODD(u), b));
+            const int32_t even = __smlad(__sxtb16((int8x4_t)u), a, sum[j]);
+            sum[j] = __smlad(__sxtb16((int8x4_t)v), c, even) + (odd >> 8);
         }
     }
     for (; g < groups; ++g) {

@@ -24,12 +24,13 @@ static int network(const float *x, work *w)
         /* In halves of a step, so that adding 1 and shifting rounds. */
         float z = (x[i] - @name@_centre[i]) * @name@_per_step[i];
         uint32_t q;
-        if (is_nan(z)) {
-            @on_nan@
-        }
-        if (z > LIMIT || z < -LIMIT) {
-            z = z > 0.0f ? LIMIT : -LIMIT;
-            status = @NAME@_OUT_OF_RANGE;
+        if (size_of(z) > size_of(LIMIT)) {
+            if (size_of(z) > INFINITE) {
+                @on_nan@
+            } else {
+                z = z > 0.0f ? LIMIT : -LIMIT;
+                status = @NAME@_OUT_OF_RANGE;
+            }
         }
         q = (uint32_t)((int32_t)z + ZERO) >> 1;
         w->byte[0][i] = (uint8_t)(q >> 8);

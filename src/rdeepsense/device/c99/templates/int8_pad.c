@@ -2,6 +2,8 @@
 /* Wide registers read past the last block. */
 #if defined(__SSE2__) || defined(__x86_64__) || defined(__ARM_NEON)
 #define PAD 256
+#elif defined(__ARM_FEATURE_MVE)
+#define PAD 16
 #else
 #define PAD 0
 #endif

@@ -1,0 +1,186 @@
+"""The same network for other run-times: ONNX Runtime and LiteRT, each in the leanest graph found.
+
+Both get a row that is already scaled, and LiteRT, which has no softplus, ends before the head: all
+in their favour. Before it is timed, each must predict what the model predicts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rdeepsense.device.c99.networks import standardised
+from rdeepsense.device.folded import Folded
+from rdeepsense.device.forms import Form, Subject, peak_of_python, session_form, timed
+from rdeepsense.errors import require
+
+LITERT = """import sys, numpy
+from ai_edge_litert.interpreter import Interpreter
+interpreter = Interpreter(sys.argv[1], num_threads=1)
+interpreter.allocate_tensors()
+interpreter.set_tensor(interpreter.get_input_details()[0]["index"], numpy.load(sys.argv[2]))
+interpreter.invoke()
+"""
+
+
+def scaled(subject: Subject) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The scaled row, and W and b of the layers that take it, in float32."""
+    centre, per_scale, dense = standardised(subject.folded)
+    plain = [(d.weight.astype(np.float32), d.bias.astype(np.float32)) for d in dense]
+    return (subject.row - centre) * per_scale, plain
+
+
+def check(name: str, subject: Subject, mean: Any, std: Any) -> None:
+    """A run-time's mean may differ by this many std, its std by this share."""
+    wanted = subject.folded.forward(subject.row[None].astype(np.float64))
+    most = max(np.abs(mean - wanted[0]).max() / wanted[1].max(), np.abs(std / wanted[1] - 1).max())
+    if most > (0.5 if "int8" in name else 1e-3):
+        raise ValueError(f"{name} predicts something else, by {most:.3g}")
+
+
+def onnxruntime_forms(subject: Subject) -> list[Form]:
+    """float32, and what `quantize_dynamic` makes of it, per tensor (its default) and channel."""
+    onnx: Any = require("onnx", "export")
+    quantisation: Any = require("onnxruntime.quantization", "export")
+    file = subject.folder / "lean.onnx"
+    row, layers = scaled(subject)
+    onnx.save(_onnx_model(onnx, subject.folded, layers), file)
+    forms = [session_form("onnxruntime", "float32, lean graph", file, subject, row)]
+    files = {"onnxruntime": file}
+    for name, per_channel in (("onnxruntime-int8", False), ("onnxruntime-int8-pc", True)):
+        quantised = file.with_name(f"{name}.onnx")
+        kind = quantisation.QuantType.QInt8
+        quantisation.quantize_dynamic(file, quantised, weight_type=kind, per_channel=per_channel)
+        what = f"int8 dynamic, per {'channel' if per_channel else 'tensor'}"
+        forms.append(session_form(name, what, quantised, subject, row))
+        files[name] = quantised
+    for name, path in files.items():
+        session = require("onnxruntime", "export").InferenceSession(path)
+        check(name, subject, *session.run(None, {"x": row[None]}))
+    return forms
+
+
+def _onnx_model(onnx: Any, folded: Folded, layers: list[tuple[Any, Any]]) -> Any:
+    make, single = onnx.helper.make_node, onnx.TensorProto.FLOAT
+    nodes: list[Any] = []
+    constants: list[Any] = []
+
+    def constant(name: str, values: Any) -> str:
+        array = np.ascontiguousarray(values, dtype=np.float32)
+        constants.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    h = "x"
+    for k, (weight, bias) in enumerate(layers):
+        nodes.append(make("MatMul", [h, constant(f"weight_{k}", weight.T)], [f"product_{k}"]))
+        nodes.append(make("Add", [f"product_{k}", constant(f"bias_{k}", bias)], [f"sum_{k}"]))
+        h = f"sum_{k}"
+        if k + 1 < len(layers):
+            nodes.append(make("Relu", [h], [f"hidden_{k}"]))
+            h = f"hidden_{k}"
+    nodes += [
+        make("Split", [h], ["mean", "raw"], axis=1),
+        make("Softplus", ["raw"], ["positive"]),
+        make("Add", ["positive", constant("floor", folded.floor)], ["variance"]),
+        make("Sqrt", ["variance"], ["root"]),
+        make("Mul", ["root", constant("spread", folded.spread)], ["std"]),
+    ]
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes,
+        "lean",
+        [info("x", single, ["batch", folded.inputs])],
+        [info(name, single, ["batch", folded.outputs]) for name in ("mean", "std")],
+        constants,
+    )
+    opset = onnx.helper.make_opsetid("", 17)
+    return onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
+
+
+def litert_forms(subject: Subject) -> list[Form]:
+    """float32, and int8 weights per channel with float activations (dynamic)."""
+    interpreters: Any = require("ai_edge_litert.interpreter", "bench")
+    forms = []
+    for name, int8 in (("litert", False), ("litert-int8", True)):
+        file = subject.folder / f"{name}.tflite"
+        file.write_bytes(_litert_model(scaled(subject)[1], int8))
+        forms.append(_litert_form(interpreters, name, file, subject, int8))
+    return forms
+
+
+def _litert_form(interpreters: Any, name: str, file: Path, subject: Subject, int8: bool) -> Form:
+    from importlib.metadata import version
+
+    interpreter = interpreters.Interpreter(str(file), num_threads=1)
+    interpreter.allocate_tensors()
+    given, made = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
+    row = scaled(subject)[0][None]
+    put, run, get = interpreter.set_tensor, interpreter.invoke, interpreter.get_tensor
+
+    def call() -> Any:
+        put(given["index"], row)
+        run()
+        return get(made["index"])
+
+    check(name, subject, *subject.folded.finish(call()))
+    return Form(
+        name,
+        f"LiteRT {version('ai-edge-litert')}, {'int8 dynamic' if int8 else 'float32'}, no head",
+        timed(call),
+        file.stat().st_size,
+        subject.multiply_adds,
+        peak_bytes=lambda: peak_of_python(LITERT, file, subject.row_file),
+    )
+
+
+def _litert_model(layers: list[tuple[Any, Any]], int8: bool) -> bytes:
+    """Fully connected layers, ReLU fused, as a TFLite flatbuffer."""
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+
+    buffers, tensors, operators = [schema.BufferT()], [], []
+
+    def tensor(name: str, shape: list[int], values: Any = None, scale: Any = None) -> int:
+        made = schema.TensorT()
+        made.name, made.shape, made.type = name, shape, schema.TensorType.FLOAT32
+        if scale is not None:
+            made.type = schema.TensorType.INT8
+            made.quantization = schema.QuantizationParametersT()
+            made.quantization.scale = scale.tolist()
+            made.quantization.zeroPoint = [0] * len(scale)
+        if values is not None:
+            made.buffer = len(buffers)
+            buffers.append(schema.BufferT())
+            buffers[-1].data = np.frombuffer(values.tobytes(), np.uint8)
+        tensors.append(made)
+        return len(tensors) - 1
+
+    h = first = tensor("x", [1, layers[0][0].shape[1]])
+    for k, (weight, bias) in enumerate(layers):
+        scale = None
+        if int8:
+            scale = np.maximum(np.abs(weight).max(1), 1e-30) / 127
+            weight = np.rint(weight / scale[:, None]).astype(np.int8)
+        options = schema.FullyConnectedOptionsT()
+        relu = k + 1 < len(layers)
+        options.fusedActivationFunction = int(relu)  # 1 is RELU
+        operator = schema.OperatorT()
+        operator.builtinOptionsType = schema.BuiltinOptions.FullyConnectedOptions
+        operator.builtinOptions = options
+        weights = tensor(f"weight_{k}", list(weight.shape), weight, scale)
+        operator.inputs = [h, weights, tensor(f"bias_{k}", [len(bias)], bias)]
+        h = tensor(f"sum_{k}", [1, len(bias)])
+        operator.outputs = [h]
+        operators.append(operator)
+    graph = schema.SubGraphT()
+    graph.tensors, graph.operators, graph.inputs, graph.outputs = tensors, operators, [first], [h]
+    code = schema.OperatorCodeT()
+    code.builtinCode = code.deprecatedBuiltinCode = schema.BuiltinOperator.FULLY_CONNECTED
+    code.version = 9 if int8 else 1
+    model = schema.ModelT()
+    model.version, model.operatorCodes, model.subgraphs, model.buffers = 3, [code], [graph], buffers
+    builder = flatbuffers.Builder(1 << 20)
+    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+    return bytes(builder.Output())

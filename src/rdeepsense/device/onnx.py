@@ -1,0 +1,153 @@
+"""A fitted estimator as one ONNX file, run by ONNX Runtime before it is written.
+
+The graph (see `onnx_graph`) takes x (batch, inputs) in raw sensor units, float32, and gives mean
+and std, or probs, each (batch, outputs). What else a caller needs is in the file's metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense import __version__
+from rdeepsense.device.c99.export import prepare
+from rdeepsense.device.c99.quality import check_change, quality
+from rdeepsense.device.fold import fold
+from rdeepsense.device.folded import Folded, Intervals
+from rdeepsense.device.onnx_graph import INPUT, OPSET, model
+from rdeepsense.errors import InputError, require
+from rdeepsense.files import write_whole
+
+DTYPES = ("float32", "int8")
+AGREEMENT = 1e-5  # of the std, and of a probability
+ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of an output's largest mean
+DRAWN_ROWS = 256
+
+
+@dataclass(frozen=True)
+class OnnxModel(Folded):
+    """A folded model whose passes are those of ONNX Runtime, on one thread."""
+
+    session: Any = field(default=None, compare=False, repr=False)
+
+    def raw(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """The outputs themselves: `finish` is inside the graph."""
+        found = self.session.run(None, {INPUT: np.asarray(X, dtype=np.float32)})
+        return np.asarray(found[0] if self.is_classifier else found, dtype=np.float64)
+
+    def finish(self, raw: NDArray[Any]) -> NDArray[np.float64]:
+        return raw
+
+
+def export_onnx(
+    estimator: Any,
+    path: str | os.PathLike[str],
+    dtype: str = "float32",
+    max_nll_change: float = 0.02,
+    rows: tuple[NDArray[Any], NDArray[Any]] | None = None,
+) -> dict[str, Any]:
+    """Write the ONNX file of a model; returns what was found out about it.
+
+    `rows` (X, y) replace those in the model file.
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"--dtype {dtype} is not for onnx; accepted: {', '.join(DTYPES)}")
+    folded = fold(estimator)
+    X, y = estimator.kept_rows_ if rows is None else rows
+    # Half of the rows to calibrate on, the other half to judge by.
+    proto = model(folded, prepare(folded, dtype, X[::2]))
+    require("onnx", "export").checker.check_model(proto, full_check=True)
+    judged = (X[1::2], y[1::2]) if dtype == "int8" else (X, y)
+    running = run(folded, proto.SerializeToString())
+    agreement = "runs it; int8 is judged by its figures alone"
+    if dtype == "float32":
+        agreement = check_agreement(folded, running, X)
+    found = quality(estimator, running, running, *judged) if len(judged[1]) else None
+    if found is not None:
+        check_change(found, max_nll_change, dtype)
+        found = {"rows_from": "model file" if rows is None else "--data", **found}
+    _describe(proto, folded, dtype, found)
+    content = proto.SerializeToString()
+    write_whole(path, content)
+    return {"opset": OPSET, "bytes": len(content), "agreement": agreement, "quality": found}
+
+
+def run(folded: Folded, content: bytes) -> OnnxModel:
+    """The model that ONNX Runtime makes of a file's content."""
+    runtime = require("onnxruntime", "export")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return OnnxModel(**vars(folded), session=session)
+
+
+def check_agreement(folded: Folded, running: OnnxModel, X: NDArray[Any]) -> str:
+    """Refuse a graph that does not compute what the folded model does in float64.
+
+    Returns how far apart they are: means and stds in units of the std, or probabilities.
+    """
+    if not len(X):
+        drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.inputs))
+        X = folded.centre + folded.scale * drawn
+    X = np.asarray(X, dtype=np.float32)
+    wanted, found = folded.forward(X), running.forward(X)
+    difference, allowed = np.abs(found - wanted), np.full(wanted.shape, AGREEMENT)
+    if not folded.is_classifier:
+        difference /= wanted[1]
+        # Sums are as large as the largest mean; their rounding may be far above a tiny std.
+        allowed[0] += ROUNDING * np.abs(wanted[0]).max(0) / wanted[1]
+    unit = "in probability" if folded.is_classifier else "of the std"
+    apart = f"differs from the model by {difference.max():.1e} {unit} at most ({len(X)} rows)"
+    if not (difference <= allowed).all():
+        raise InputError(
+            f"ONNX Runtime {apart}, which float32 does not explain; nothing was written"
+        )
+    return apart
+
+
+def _describe(proto: Any, folded: Folded, dtype: str, found: dict[str, Any] | None) -> None:
+    """Metadata: text as it is, everything else as JSON."""
+    proto.producer_name, proto.producer_version = "rdeepsense", __version__
+    proto.doc_string = (
+        f"x: {folded.inputs} sensor values in their own units. A row with "
+        + ("an infinite" if folded.missing == "mean" else "a missing or infinite")
+        + " value gives NaN."
+    )
+    facts = {
+        "rdeepsense_version": __version__,
+        "trained_with_version": folded.version,
+        "model_sha256": folded.source,
+        "head": folded.head,
+        "dtype": dtype,
+        "calibration": folded.calibration or "none",
+        "missing": folded.missing,
+        "input_mean": folded.centre.tolist(),
+        "input_std": folded.scale.tolist(),
+    }
+    if folded.features is not None:
+        facts["features"] = list(folded.features)
+    if folded.classes is not None:
+        facts["classes"] = folded.classes.tolist()
+    if folded.intervals is not None:
+        facts["intervals"] = _factors(folded.intervals)
+    if found is not None:
+        facts["quality"] = found
+    for key, value in facts.items():
+        text = value if isinstance(value, str) else json.dumps(value, allow_nan=False)
+        proto.metadata_props.add(key=key, value=text)
+
+
+def _factors(intervals: Intervals) -> dict[str, Any]:
+    """By coverage, one factor for each output: mean + low std to mean + high std."""
+    factors: dict[str, Any] = {}
+    for k, coverage in enumerate(intervals.coverages):
+        ends = {"low": intervals.low[k].tolist(), "high": intervals.high[k].tolist()}
+        if intervals.conformal is not None and np.isfinite(intervals.conformal[k]).all():
+            ends["conformal"] = intervals.conformal[k].tolist()
+        factors[f"{coverage:g}"] = ends
+    return factors

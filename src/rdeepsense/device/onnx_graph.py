@@ -1,0 +1,155 @@
+"""A folded model as an ONNX graph: raw sensor units in, mean and std or probabilities out.
+
+    z = (x - centre) per_scale,   h_i = Relu(Gemm(h_{i-1}, W_i, b_i)),   raw = Gemm(h, W, b) + 0 z
+
+0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
+run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
+
+In eight bits the numbers are those of `quantise`, counted in steps, so every activation has the
+scale 1. The first layer computes in floats, as it takes inputs of more than eight bits; the last
+one has no QuantizeLinear, so its sums are never clipped. Weights are stored as bytes from 1 to 255
+about 128: on x86 processors without VNNI, ONNX Runtime's products of bytes and signed bytes may
+saturate at 16 bits, those of bytes and bytes never do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.device.c99.networks import FloatNetwork
+from rdeepsense.device.folded import Folded
+from rdeepsense.device.quantise import Int8Layer, Int8Network
+from rdeepsense.errors import require
+
+OPSET = 17
+IR_VERSION = 8  # that of opset 17
+INPUT = "x"
+BYTE_ZERO = 128
+
+
+class Graph:
+    """Nodes and constants, collected in the order of the computation."""
+
+    def __init__(self) -> None:
+        self.onnx: Any = require("onnx", "export")
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(values), name))
+        return name
+
+    def single(self, name: str, values: Any) -> str:
+        return self.constant(name, np.asarray(values, dtype=np.float32))
+
+    def node(self, operator: str, inputs: list[str], *outputs: str, **attributes: Any) -> str:
+        made = self.onnx.helper.make_node(operator, inputs, outputs, outputs[0], **attributes)
+        self.nodes.append(made)
+        return outputs[0]
+
+
+def output_names(folded: Folded) -> tuple[str, ...]:
+    return ("probs",) if folded.is_classifier else ("mean", "std")
+
+
+def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
+    """The ModelProto of a network whose weights are float32 or int8, without metadata."""
+    graph = Graph()
+    z = _standardised(graph, folded, network)
+    if isinstance(network, Int8Network):
+        raw = _int8_layers(graph, network, z)
+    else:
+        raw = _float_layers(graph, network, z)
+    axis = graph.constant("columns", np.array([1]))
+    mark = graph.node("ReduceSum", [graph.node("Sub", [z, z], "z_minus_z"), axis], "not_finite")
+    raw = graph.node("Add", [raw, mark], "raw")
+    if folded.is_classifier:
+        graph.node("Softmax", [raw], "probs", axis=1)
+    else:
+        _regression(graph, folded, raw)
+    helper, single = graph.onnx.helper, graph.onnx.TensorProto.FLOAT
+    made = helper.make_graph(
+        graph.nodes,
+        "rdeepsense",
+        [helper.make_tensor_value_info(INPUT, single, ["batch", folded.inputs])],
+        [
+            helper.make_tensor_value_info(name, single, ["batch", folded.outputs])
+            for name in output_names(folded)
+        ],
+        graph.constants,
+    )
+    opset = helper.make_opsetid("", OPSET)
+    return helper.make_model(made, opset_imports=[opset], ir_version=IR_VERSION)
+
+
+def _standardised(graph: Graph, folded: Folded, network: FloatNetwork | Int8Network) -> str:
+    """z; missing inputs count as their mean where the model says so."""
+    per_scale = network.per_step / 2 if isinstance(network, Int8Network) else network.per_scale
+    centred = graph.node("Sub", [INPUT, graph.single("centre", network.centre)], "centred")
+    z = graph.node("Mul", [centred, graph.single("per_scale", per_scale)], "z")
+    if folded.missing != "mean":
+        return z
+    missing = graph.node("IsNaN", [z], "missing")
+    return graph.node("Where", [missing, graph.single("zero", 0.0), z], "z_or_mean")
+
+
+def _float_layers(graph: Graph, network: FloatNetwork, h: str) -> str:
+    for k, layer in enumerate(network.layers):
+        weight = graph.single(f"weight_{k}", layer.weight.T)
+        h = graph.node("Gemm", [h, weight, graph.single(f"bias_{k}", layer.bias)], f"sums_{k}")
+        if layer is not network.layers[-1]:
+            h = graph.node("Relu", [h], f"hidden_{k}")
+    return h
+
+
+def _int8_layers(graph: Graph, network: Int8Network, h: str) -> str:
+    for k, layer in enumerate(network.layers):
+        last = layer is network.layers[-1]
+        factor, weight = layer.factor.astype(np.float64), layer.weight.T.astype(np.int64)
+        # QuantizeLinear rounds; the half a step in these biases makes C's truncation a rounding.
+        bias = layer.bias - (0 if last else np.rint(0.5 / factor))
+        if k == 0:
+            bias = bias + network.levels * weight.sum(0)  # here inputs have their zero at 0
+            matrix, offset = graph.single("weight_0", weight * factor), bias * factor
+            inputs = [h, matrix, graph.single("bias_0", offset)]
+        else:
+            inputs = [h, *_stored(graph, k, layer, weight, bias)]
+        h = graph.node("Gemm", inputs, f"sums_{k}")
+        if not last:
+            h = graph.node("Relu", [h], f"hidden_{k}")
+            step, zero = graph.single(f"step_{k}", 1.0), f"step_zero_{k}"
+            graph.constant(zero, np.array(0, np.uint8))
+            h = graph.node("QuantizeLinear", [h, step, zero], f"hidden_bytes_{k}")
+            h = graph.node("DequantizeLinear", [h, step, zero], f"hidden_steps_{k}")
+    return graph.node("Add", [h, graph.single("head_bias", network.head_bias)], "head")
+
+
+def _stored(graph: Graph, k: int, layer: Int8Layer, weight: Any, bias: Any) -> list[str]:
+    """The weights of a layer as bytes and its bias as 32-bit integers, made floats again."""
+    factor = graph.single(f"factor_{k}", layer.factor)
+    stored = graph.constant(f"weight_bytes_{k}", (weight + BYTE_ZERO).astype(np.uint8))
+    zero = graph.constant(f"weight_zero_{k}", np.full(len(layer.factor), BYTE_ZERO, np.uint8))
+    made = [graph.node("DequantizeLinear", [stored, factor, zero], f"weight_{k}", axis=1)]
+    if bias.any():
+        # Beyond the limit stand only units with a factor so small that they are 0 anyway.
+        whole = np.clip(bias, -(2**30), 2**30).astype(np.int32)
+        constant = graph.constant(f"bias_integer_{k}", whole)
+        made.append(graph.node("DequantizeLinear", [constant, factor], f"bias_{k}", axis=0))
+    return made
+
+
+def _regression(graph: Graph, folded: Folded, raw: str) -> None:
+    assert folded.shift is not None
+    moved = bool(folded.shift.any())
+    graph.node("Split", [raw], "location" if moved else "mean", "raw_width", axis=1)
+    positive = graph.node("Softplus", ["raw_width"], "positive")
+    width = graph.node("Add", [positive, graph.single("floor", folded.floor)], "width")
+    if folded.head == "gaussian":
+        width = graph.node("Sqrt", [width], "root")
+    graph.node("Mul", [width, graph.single("spread", folded.spread)], "std")
+    if moved:
+        move = graph.node("Mul", ["std", graph.single("shift", folded.shift)], "move")
+        graph.node("Add", ["location", move], "mean")
