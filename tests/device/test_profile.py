@@ -15,8 +15,9 @@ import rdeepsense as rds
 from rdeepsense.device import profile as profiling
 from rdeepsense.device import profiles, rivals
 from rdeepsense.device.fold import fold
-from rdeepsense.device.forms import Form, Missing, Subject, check_names, form, timed
+from rdeepsense.device.forms import check_names, form
 from rdeepsense.device.native import Native
+from rdeepsense.device.subject import Form, Missing, Subject, timed
 from rdeepsense.errors import InputError
 
 FIT: dict[str, Any] = {"hidden": (12, 8), "epochs": 3, "random_state": 0, "verbose": False}
@@ -142,6 +143,16 @@ def test_rivals_of_classes(rows: tuple[Any, Any]) -> None:
     assert not np.allclose(native.out, wanted, rtol=1e-5)
 
 
+def test_the_row_is_typical(subject: Subject) -> None:
+    fired = np.zeros(len(subject.rows))
+    h = subject.rows - subject.folded.centre
+    for layer in subject.folded.layers[:-1]:
+        h = np.maximum(h @ layer.weight.T + layer.bias, 0)
+        fired += np.count_nonzero(h, axis=1)
+    place = np.flatnonzero((subject.rows.astype(np.float32) == subject.row).all(1))
+    assert fired[place[0]] == np.sort(fired)[len(fired) // 2]
+
+
 def test_python_forms_run(subject: Subject) -> None:
     for name in ("torch", "folded", "torch-mcdrop-2", "torch-ssp-2"):
         found = form(subject, name)
@@ -164,6 +175,8 @@ def test_bytes_are_those_of_all_tables(subject: Subject) -> None:
 def test_instructions_are_of_one_prediction(subject: Subject) -> None:
     alone: Any = form(subject, "c-float32")
     three: Any = form(subject, "ssp-3")
+    assert alone.off_by < 1e-5
+    assert three.off_by < 1e-5
     count = alone.instructions()
     assert count == alone.instructions()
     assert 8 * count > 36 + 96 + 32  # of eight lanes

@@ -372,7 +372,7 @@ def test_verdicts_of_a_claim_stand_in_one_line() -> None:
     found = [base | {"task": task, "verdict": verdict}
              for task, verdict in (("A", "yes"), ("B", "no"), ("C", "not decidable"))]  # fmt: skip
     found.append(found[0] | {"claim": "d", "task": "C"})
-    table = verdicts(found)
+    table = verdicts({"claims": found, "tasks": dict.fromkeys("ABC")})
     assert table.header == ["Claim", "Section", "A", "B", "C"]
     assert table.rows == [["c", "4.4", "yes", "no", "not decidable"], ["d", "4.4", "", "", "yes"]]
     assert table.caption == "4 verdicts: 2 yes, 1 no, 1 not decidable from this run."

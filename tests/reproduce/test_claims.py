@@ -149,6 +149,10 @@ def test_costs() -> None:
     assert verdict(rules.costs_times("a", "b", 10), points=points) == NO
     assert verdict(rules.saves("a", ["b"], 0.9), points=points) == YES
     assert verdict(rules.saves("a", ["b", "c"], 0.9), points=points) == NO
+    points["d"] = point(cost=90.0)  # saves 89 %: its time could be noise, its energy is counted
+    assert verdict(rules.saves("a", ["d"], 0.9), points=points) == NO
+    points["d"]["cost"]["millijoules"] = 10.0
+    assert verdict(rules.saves("a", ["d"], 0.9), points=points) == OPEN
     assert verdict(rules.cheapest("a", ["b"]), points=points) == YES
     assert verdict(rules.cheapest("a", ["b", "c"]), points=points) == NO
     finding = rules.saves("a", ["b"], 0.9)(evidence(points))

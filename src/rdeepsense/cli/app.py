@@ -14,6 +14,7 @@ from rdeepsense.cli.evaluate import evaluate
 from rdeepsense.cli.export import export
 from rdeepsense.cli.fit import fit
 from rdeepsense.cli.predict import predict
+from rdeepsense.cli.profile import profile
 from rdeepsense.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -22,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,  # with --debug, Python's own traceback
 )
-for command in (fit, predict, evaluate, demo, reproduce, export):
+for command in (fit, predict, evaluate, demo, reproduce, export, profile):
     app.command()(command)
 app.add_typer(benchmark, name="benchmark")
 app.add_typer(data, name="data")

@@ -40,8 +40,9 @@ def profile(
     round with the smallest median counts. Forms of C are compiled on the first run.
     """
     from rdeepsense.device import energy, profiles
-    from rdeepsense.device.forms import NAMES, Subject, check_names, form
+    from rdeepsense.device.forms import NAMES, check_names, form
     from rdeepsense.device.profile import profile as measure
+    from rdeepsense.device.subject import Subject
 
     check_outputs({"--json": json, "--plot": plot}, inputs=(model,))
     if plot is not None:

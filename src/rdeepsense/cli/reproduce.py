@@ -60,11 +60,14 @@ def reproduce(
     chosen = None if methods is None else methods.split(",")
     outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
     terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
-    found = verdicts(outcome.results["claims"])
-    table = new_table("What holds", found.header, found.caption)
-    for row in found.rows:
-        table.add_row(*row)
+    found = verdicts(outcome.results)
+    table = new_table(
+        "What holds", ["claim", *found.header[2:]], f"{found.caption} ?: not decidable."
+    )
+    for claim, _, *row in found.rows:
+        table.add_row(claim, *("?" if verdict == "not decidable" else verdict for verdict in row))
     terminal.table(table)
+    terminal.line(found.caption.replace("not decidable", "not decidable (?)"))
     tell(terminal, [out / RESULTS, *write(outcome.results, out)])
     check_complete(outcome)
 

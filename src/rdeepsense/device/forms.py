@@ -7,40 +7,26 @@ arrays where they lie. torch gets a row that is already scaled, the others one i
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rdeepsense.device import cost, rivals
 from rdeepsense.device.build import Program
 from rdeepsense.device.c99.export import DTYPES, prepare
 from rdeepsense.device.c99.source import Source
 from rdeepsense.device.compiled import compiled, single
-from rdeepsense.device.fold import fold, save
-from rdeepsense.device.folded import Folded
 from rdeepsense.device.native import Native
+from rdeepsense.device.subject import Form, Missing, Subject, peak_of_python, timed
 from rdeepsense.errors import InputError, RDeepSenseError, require
-from rdeepsense.estimators import load
 
-Seconds = Callable[[int], NDArray[np.float64]]
 NAMES = ("torch", "onnxruntime", "onnxruntime-int8", "folded", "ctypes",
          "c-float32", "c-float16", "c-int8", "point", "mcdrop-10", "ssp-5")  # fmt: skip
 _RIVAL = re.compile(r"(torch-)?(mcdrop|ssp)-(\d{1,3})")
 
-# What a process that runs one prediction reads of itself at its end.
-_PEAK = """
-import re
-print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-"""
 _TORCH = (
     "import sys, numpy, rdeepsense\nrdeepsense.load(sys.argv[1]).predict(numpy.load(sys.argv[2]))"
 )
@@ -51,55 +37,6 @@ load(sys.argv[1], compile=len(sys.argv) > 3).predict(numpy.load(sys.argv[2]))
 _ONNX = """import sys, numpy, onnxruntime
 onnxruntime.InferenceSession(sys.argv[1]).run(None, {"x": numpy.load(sys.argv[2])})
 """
-
-
-@dataclass(frozen=True)
-class Form:
-    """A form of the model; `seconds(n)` runs n predictions and gives the time of each."""
-
-    name: str
-    what: str
-    seconds: Seconds
-    weight_bytes: int
-    multiply_adds: int
-    instructions: Callable[[], int | None] = lambda: None
-    peak_bytes: Callable[[], int | None] = lambda: None
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A form that cannot run here, and why."""
-
-    name: str
-    reason: str
-
-
-class Subject:
-    """A model file, the row that is predicted, and a folder for what is made of them."""
-
-    def __init__(self, path: Path, folder: Path) -> None:
-        self.path, self.folder = path, folder
-        self.estimator: Any = load(path)
-        self.folded: Folded = fold(self.estimator)
-        self.rows: NDArray[Any] = np.asarray(self.estimator.kept_rows_[0])
-        complete = self.rows[np.isfinite(self.rows).all(1)]
-        row = complete[0] if len(complete) else self.folded.centre
-        self.row: NDArray[np.float32] = row.astype(np.float32)
-
-    @property
-    def multiply_adds(self) -> int:
-        """Of one pass."""
-        return sum(a * b for a, b in pairwise(self.folded.widths))
-
-    @cached_property
-    def row_file(self) -> Path:
-        np.save(self.folder / "row.npy", self.row[None])
-        return self.folder / "row.npy"
-
-    @cached_property
-    def folded_file(self) -> Path:
-        save(self.folded, self.folder / "model.folded")
-        return self.folder / "model.folded"
 
 
 def form(subject: Subject, name: str) -> Form | Missing:
@@ -119,27 +56,6 @@ def check_names(names: Sequence[str]) -> None:
             raise InputError(f"--against names {name!r} twice")
 
 
-def timed(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Seconds:
-    """Times of a call from Python."""
-
-    def seconds(count: int) -> NDArray[np.float64]:
-        times = np.empty(count)
-        for k in range(count):
-            begin = clock()
-            call()
-            times[k] = clock() - begin
-        return times
-
-    return seconds
-
-
-def peak_of_python(script: str, *arguments: object) -> int | None:
-    """Peak memory of a Python process that runs this script; None where /proc does not say."""
-    command = [sys.executable, "-c", f"{script}{_PEAK}", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return 1024 * int(done.stdout) if done.returncode == 0 else None
-
-
 def session_form(name: str, what: str, file: Path, subject: Subject, row: Any = None) -> Form:
     """An ONNX file, run by ONNX Runtime on one thread; `row` where it takes no raw units."""
     runtime: Any = require("onnxruntime", "export")
@@ -154,6 +70,7 @@ def session_form(name: str, what: str, file: Path, subject: Subject, row: Any = 
         file.stat().st_size,
         subject.multiply_adds,
         peak_bytes=lambda: peak_of_python(_ONNX, file, subject.row_file),
+        off_by=subject.off_by(session.run(None, feed)),
     )
 
 
@@ -266,6 +183,7 @@ def _rival(subject: Subject, method: str, passes: int) -> Form:
 
 def _in_c(name: str, what: str, program: Program, subject: Subject, passes: int = 1) -> Form:
     native = Native(program, subject.row)
+    native.seconds(1)
     adds = sum(a * b for a, b in pairwise(program.sources[0].folded.widths))
     return Form(
         name,
@@ -275,4 +193,5 @@ def _in_c(name: str, what: str, program: Program, subject: Subject, passes: int 
         passes * adds,
         native.instructions,
         native.peak_bytes,
+        subject.off_by(native.out),
     )

@@ -17,8 +17,8 @@ import numpy as np
 
 from rdeepsense.device import cost
 from rdeepsense.device.energy import Meter
-from rdeepsense.device.forms import Form, Missing
 from rdeepsense.device.profiles import Profile
+from rdeepsense.device.subject import Form, Missing
 
 TURN_SECONDS = 0.02
 LEAST = 100  # predictions of a turn, so that there is a 99th percentile
@@ -70,6 +70,7 @@ def profile(
                 "available": True,
                 "what": form.what,
                 **times[form.name],
+                "off_by_stds": form.off_by,
                 "instructions": form.instructions(),
                 "weight_bytes": form.weight_bytes,
                 "multiply_adds": form.multiply_adds,

@@ -88,7 +88,7 @@ def sections(results: Results) -> list[Section]:
     tasks = results["tasks"]
     parts = [Section("summary", "At a glance", None, tuple(_summary(results)))]
     if results.get("claims"):
-        found = Claims(verdicts(results["claims"]), measurements(results["claims"]))
+        found = Claims(verdicts(results), measurements(results["claims"]))
         parts.append(Section("claims", "What holds", None, (Text(JUDGED), found)))
     table = datasets(tasks)
     parts.append(Section("data", "The data", None, (table, _sources(tasks))))
@@ -194,7 +194,7 @@ def _run(results: Results) -> list[Block]:
         "Energy": ". ".join(str(device[key]) for key in ("profile", "how") if device.get(key)),
     }
     methods = {
-        method: str(cell.get("about") or "")
+        style(method).family: str(cell.get("about") or "")
         for task in results["tasks"].values()
         for method, cell in task["methods"].items()
     }

@@ -46,14 +46,15 @@ def glance(task: Task) -> Table:
     return Table(str(task.get("title") or ""), "", ["", *shown], rows)
 
 
-def verdicts(found: Sequence[Mapping[str, Any]]) -> Table:
+def verdicts(results: Mapping[str, Any]) -> Table:
     """A line for each claim of the paper, a column for each task that it is about."""
+    found = results["claims"]
     tally = Counter(one["verdict"] for one in found)
     caption = (
         f"{len(found)} verdicts: {tally['yes']} yes, {tally['no']} no, "
         f"{tally['not decidable']} not decidable from this run."
     )
-    tasks = list(dict.fromkeys(one["task"] for one in found))
+    tasks = list(results["tasks"])
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for one in found:
         lines.setdefault((one["claim"], one["section"]), {})[one["task"]] = one["verdict"]

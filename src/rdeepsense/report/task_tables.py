@@ -96,7 +96,7 @@ def beyond(name: str, task: Task) -> Table:
     labels = {
         "deviation_area": "Deviation area",
         "deviation_area_signed": "Signed",
-        "coverage_90": "In the 90 % interval (%)",
+        "coverage_90": "In the 90\u00a0% interval (%)",
         "sharpness": f"Sharpness{unit}",
         "rmse": f"RMSE{unit}",
         "crps": f"CRPS{unit}",

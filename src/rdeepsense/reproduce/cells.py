@@ -23,9 +23,9 @@ from rdeepsense.methods import FAMILIES, Method, by_family
 from rdeepsense.reproduce.presets import ALPHAS
 from rdeepsense.reproduce.study import Study
 
-# What no figure of a cell follows from.
+# What no figure of a cell follows from, or what is in its key.
 ELSEWHERE = ("cli", "report", "comparison.py", *(f"reproduce/{name}.py" for name in (
-    "claims", "evidence", "published", "results", "rules", "run", "seeds")),
+    "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds")),
     "benchmark/pool.py", "benchmark/run.py")  # fmt: skip
 
 # About how long a cell takes, relative to others: the time left follows from it.

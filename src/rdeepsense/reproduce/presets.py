@@ -43,7 +43,7 @@ PRESETS = {
     "quick": Preset(
         name="quick",
         hidden=(64, 64, 64),
-        seeds=3,
+        seeds=4,
         rows={"BPEst": 5_000, "NYCommute": 8_000, "GasSen": 8_000, "HHAR": 5_000},
         most_rows=20_000,
         steps=1_500,
