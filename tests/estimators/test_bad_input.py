@@ -99,7 +99,7 @@ def test_one_class_and_unknown_class() -> None:
         ({"drop_prob": 1.0}, r"drop_prob = 1.0 is not in \[0, 1\)"),
         ({"drop_prob": -0.1}, "probability to DROP"),
         ({"input_drop_prob": 2}, "input_drop_prob = 2"),
-        ({"likelihood": "poisson"}, "likelihood = 'poisson' is unknown; accepted: gaussian, stude"),
+        ({"likelihood": "poisson"}, "likelihood = 'poisson' is unknown; accepted: student, gauss"),
         ({"calibrate": "maybe"}, "calibrate = 'maybe' is unknown here; accepted: True, False"),
         ({"missing": "median"}, "missing = 'median' is unknown; accepted: refuse, mean"),
         ({"epochs": 0}, "epochs = 0 is not a whole number of at least 1"),
