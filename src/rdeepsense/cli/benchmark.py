@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rdeepsense.cli.terminal import Terminal, new_table, write_json
+from rdeepsense.cli.terminal import Terminal, make_folder, new_table, write_json
 from rdeepsense.errors import InputError, RDeepSenseError, require
 from rdeepsense.files import write_whole
 
@@ -102,7 +101,7 @@ def run_uci(
     chosen = parse_all(methods)
     files = find(data, datasets)
     cells = cells_of([load(file) for file in files], splits, chosen, hidden, seed, epochs)
-    _make_folder(out)
+    make_folder(out)
     terminal.line(f"{len(files)} data sets, {len(chosen)} methods, {len(cells)} cells")
     outcome = run_cells(cells, out / "cells", jobs, _progress(quiet))
     terminal.line(f"{outcome.ran} cells run now, {len(outcome.done) - outcome.ran} found finished")
@@ -151,14 +150,6 @@ def _progress(quiet: bool) -> Progress:
     if quiet:
         return Silent()
     return Bar(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr)
-
-
-def _make_folder(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; give a folder")
-    out.mkdir(parents=True, exist_ok=True)
-    if not os.access(out, os.W_OK):
-        raise InputError(f"--out {out}: the folder cannot be written to")
 
 
 def _words(text: str | None) -> list[str] | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rdeepsense.cli.terminal import Terminal
+from rdeepsense.cli.terminal import Terminal, make_folder
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def run_fetch(
 
     names = [address.rsplit("/", 1)[-1] for address in addresses]
     wanted = _checksums(sha256, names)
-    _make_folder(out)
+    make_folder(out)
     folder = out / entry.module
     folder.mkdir(exist_ok=True)
     for address, name in zip(addresses, names, strict=True):
@@ -96,7 +95,7 @@ def prepare(
         if entry.name != "NYCommute":
             raise InputError(f"--drop-corrupted: is for NYCommute, not for {entry.name}")
         options["drop_corrupted"] = True
-    _make_folder(out)
+    make_folder(out)
     loaded = catalogue.load_originals(entry, data, **options)
     path = catalogue.prepared_path(entry, out)
     prepared.write(loaded, path)
@@ -120,14 +119,6 @@ def _checksums(given: list[str], names: list[str]) -> dict[str, str]:
             raise InputError(f"--sha256 {text!r}: give FILE=CHECKSUM, FILE of {', '.join(names)}")
         checksums[name] = value
     return checksums
-
-
-def _make_folder(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; give a folder")
-    out.mkdir(parents=True, exist_ok=True)
-    if not os.access(out, os.W_OK):
-        raise InputError(f"--out {out}: the folder cannot be written to")
 
 
 def _progress(quiet: bool) -> Progress | None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rdeepsense import __version__
-from rdeepsense.cli.reproduce import check_complete, make_folder
+from rdeepsense.cli.reproduce import check_complete
 from rdeepsense.cli.scores import COVERAGES
-from rdeepsense.cli.terminal import Terminal, new_table, write_json
+from rdeepsense.cli.terminal import Terminal, make_folder, new_table, write_json
 from rdeepsense.errors import require
 
 if TYPE_CHECKING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rdeepsense.cli.terminal import Terminal, new_table
-from rdeepsense.errors import InputError, RDeepSenseError, require
+from rdeepsense.cli.terminal import Terminal, make_folder, new_table
+from rdeepsense.errors import RDeepSenseError, require
 
 if TYPE_CHECKING:
     from rdeepsense.reproduce.run import Outcome
@@ -70,15 +69,6 @@ def reproduce(
     terminal.line(found.caption.replace("not decidable", "not decidable (?)"))
     tell(terminal, [out / RESULTS, *write(outcome.results, out)])
     check_complete(outcome)
-
-
-def make_folder(out: Path) -> None:
-    """Make the folder of --out, or say why it cannot be written to."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; give a folder")
-    out.mkdir(parents=True, exist_ok=True)
-    if not os.access(out, os.W_OK):
-        raise InputError(f"--out {out}: the folder cannot be written to")
 
 
 def tell(terminal: Terminal, files: list[Path]) -> None:

@@ -67,6 +67,15 @@ def check_outputs(outputs: dict[str, Path | None], inputs: tuple[Path, ...] = ()
         raise InputError(f"{' and '.join(given)} must be different files")
 
 
+def make_folder(out: Path) -> None:
+    """Make the folder of --out, or say why it cannot be written to."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file; give a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK):
+        raise InputError(f"--out {out}: the folder cannot be written to")
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Readable JSON, whole or not at all."""
     write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
