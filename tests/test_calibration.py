@@ -131,3 +131,14 @@ def test_temperature_does_not_trust_rows_that_are_all_right() -> None:
     assert 0.5 < factor < 1
     alone = Categorical([[0.98, 0.01, 0.01]])
     assert Temperature(factor).apply(alone).log_prob([1])[0] > -9
+
+
+def test_auto_needs_a_deviation_of_twice_the_floor_and_no_loss() -> None:
+    n, rng = 4_000, np.random.default_rng(0)
+    dist = Gaussian(np.zeros(n), np.ones(n))
+    y = rng.standard_t(4, n)
+    area = metrics.deviation_area(Scale.fit(dist, y).apply(dist), y)
+    assert 2 < area / metrics.deviation_floor(n) < 20
+    assert isinstance(fit("auto", dist, y), Isotonic)
+    few = rng.permutation(n)[:60]  # too few for the map to gain anything
+    assert isinstance(fit("auto", dist[few], y[few]), Scale)
