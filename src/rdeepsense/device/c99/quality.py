@@ -47,7 +47,7 @@ def check_change(found: dict[str, Any], most: float, dtype: str) -> None:
             f"{dtype} moves the NLL from {found['before']['nll']:.4f} to "
             f"{found['after']['nll']:.4f} on {found['rows']} rows, by more than "
             f"--max-nll-change {most:g}; nothing was written. Accept a larger change, or take "
-            "float16 or float32"
+            "a wider --dtype"
         )
 
 
