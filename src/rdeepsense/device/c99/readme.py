@@ -35,8 +35,8 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         "",
         *example.splitlines(),
         "",
-        "Build it with `model.c` and `weights.c`. Optimise: `-O2` on Cortex-M, `-O3` elsewhere, on a",
-        "PC also `-march=native`; wide instructions are used where the compiler knows of them.",
+        "Build it with `model.c` and `weights.c`. Optimise: `-O2` on Cortex-M, `-O3` elsewhere, on",
+        "a PC also `-march=native`; wide instructions are used where the compiler knows of them.",
         *(
             ["On 32-bit ARM add `-mfp16-format=ieee`, so that the processor converts half floats."]
             if source.network.dtype == "float16"
