@@ -60,9 +60,7 @@ def reproduce(
     outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
     terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
     found = verdicts(outcome.results)
-    table = new_table(
-        "What holds", ["claim", *found.header[2:]], f"{found.caption} ?: not decidable."
-    )
+    table = new_table("What holds", ["claim", *found.header[2:]])
     for claim, _, *row in found.rows:
         table.add_row(claim, *("?" if verdict == "not decidable" else verdict for verdict in row))
     terminal.table(table)
