@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, load, metrics
+from rdeepsense.estimators import choosing
 from rdeepsense.estimators.choosing import WORTH, Lengths
+from rdeepsense.estimators.learning import Length
 from rdeepsense.selection import ALPHAS, DROPS, PAPER_ALPHAS, Candidate, Trial, best, candidates
 from rdeepsense.tasks.known_truth import simulate
 from rdeepsense.training import Schedule
@@ -89,7 +91,10 @@ def sine(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(4 * X[:, 0]) + 0.01 * rng.standard_normal(rows)
 
 
-def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pays() -> None:
+def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choosing, "ALLOWANCE", 3)  # one longer training is enough to see it
     X, y = sine(6_000)
     model = RDeepSenseRegressor(
         hidden=(16,), batch_size=256, random_state=0, device="cpu", likelihood="auto"
@@ -97,9 +102,10 @@ def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pay
     model.fit(X, y)
     assert model.selection_["how"] == "validation rows"
     lengths = model.selection_["lengths"]
-    assert [step["steps"] for step in lengths[:2]] == [2520, 3600]  # 120 x 21, 360 x 10
+    # A batch size that is given is kept.
+    assert [step["steps"] for step in lengths] == [2520, 7560]
     assert lengths[1]["nll"] < lengths[0]["nll"] - WORTH
-    assert model.validation_scores_["nll"] == pytest.approx(min(step["nll"] for step in lengths))
+    assert model.validation_scores_["nll"] == pytest.approx(lengths[1]["nll"])
     fixed = model.set_params(epochs=3).fit(X, y)
     assert "lengths" not in fixed.selection_
 
@@ -130,7 +136,9 @@ def test_the_allowance_for_longer_training_is_counted_in_networks() -> None:
     early = Lengths(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2))
     assert early.next() is None
     longer = Lengths(schedule, 10_000, 1, first)
-    longer.next()
+    length = longer.next()
+    assert length is not None
+    assert length == Length(3 * longer.first.epochs, 2 * schedule.batch_size)
     assert not longer.judge(trial("student", 1.0 - WORTH / 2, step=schedule.steps), schedule)
     assert longer.next() is None
     assert longer.kept is None

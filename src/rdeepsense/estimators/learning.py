@@ -97,7 +97,7 @@ class Learner:
                 learning_rate=estimator.learning_rate or default_learning_rate(networks[0]),
                 seed=self.data.seed,
                 epochs=estimator.epochs if length is None else length.epochs,
-                batch_size=estimator.batch_size if length is None else length.batch_size,
+                batch_size=estimator.batch_size or (None if length is None else length.batch_size),
             ),
             stop_at=stop_at,
             together=folds * self.members if folds > 1 else 1,
