@@ -403,3 +403,42 @@ class TestRefusals:
     def test_other_arguments(self, call, message):
         with pytest.raises(InputError, match=message):
             call(Gaussian([0.0], 1.0))
+
+
+class TestScores:
+    """A score per row: refusing by it, and telling two kinds of rows apart."""
+
+    def test_risk_coverage_by_hand(self) -> None:
+        coverage, risk = metrics.risk_coverage([3.0, 1.0, 2.0, 2.0], [8.0, 0.0, 1.0, 3.0])
+        assert coverage.tolist() == [0.25, 0.75, 1.0]
+        assert risk == pytest.approx([0, 4 / 3, 3])
+
+    def test_aurc_by_hand(self) -> None:
+        assert metrics.aurc([1.0, 2.0], [0.0, 1.0]) == pytest.approx((0 + 1 / 2) / 2)
+        assert metrics.aurc([2.0, 1.0], [0.0, 1.0]) == pytest.approx((1 + 1 / 2) / 2)
+        assert metrics.aurc([0.0, 0.0], [0.0, 1.0]) == pytest.approx(1 / 2)  # the mean of both
+
+    @quick
+    @given(seed=seeds, n=sizes)
+    def test_aurc_is_least_for_the_loss_itself(self, seed: int, n: int) -> None:
+        rng = np.random.default_rng(seed)
+        loss, score = rng.uniform(size=n), rng.uniform(size=n)
+        best, worst = metrics.aurc(loss, loss), metrics.aurc(-loss, loss)
+        assert best - 1e-12 <= metrics.aurc(score, loss) <= worst + 1e-12
+        assert metrics.aurc(np.zeros(n), loss) == pytest.approx(loss.mean())
+
+    @quick
+    @given(seed=seeds, n=sizes, m=sizes)
+    def test_auroc_is_scikit_learns(self, seed: int, n: int, m: int) -> None:
+        rng = np.random.default_rng(seed)
+        inside, outside = rng.integers(0, 9, n), rng.integers(2, 12, m)  # with ties
+        oracle = sk.roc_auc_score(np.r_[np.zeros(n), np.ones(m)], np.r_[inside, outside])
+        assert metrics.auroc(inside, outside) == pytest.approx(oracle, abs=1e-12)
+
+    def test_refusals(self) -> None:
+        with pytest.raises(InputError, match=r"score and loss .* got \(2,\) and \(1,\)"):
+            metrics.risk_coverage([1.0, 2.0], [1.0])
+        with pytest.raises(InputError, match=r"score_out must have one number .* got \(0,\)"):
+            metrics.auroc([1.0], [])
+        with pytest.raises(InputError, match="loss must be finite; got nan"):
+            metrics.aurc([1.0], [np.nan])

@@ -84,18 +84,18 @@ def test_out_of_fold_rows_are_not_trained_on() -> None:
     assert model.validation_scores_["nll"] > 1.35
 
 
-def sine(rows: int) -> tuple[np.ndarray, np.ndarray]:
+def sine(rows: int, pace: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
     """A fast sine with little noise, which a network learns slowly."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (rows, 1))
-    return X, np.sin(4 * X[:, 0]) + 0.01 * rng.standard_normal(rows)
+    return X, np.sin(pace * X[:, 0]) + 0.01 * rng.standard_normal(rows)
 
 
 def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(choosing, "ALLOWANCE", 3)  # one longer training is enough to see it
-    X, y = sine(6_000)
+    X, y = sine(6_000, pace=6.0)
     model = RDeepSenseRegressor(
         hidden=(16,), batch_size=256, random_state=0, device="cpu", likelihood="auto"
     )
@@ -133,7 +133,7 @@ def test_the_allowance_for_longer_training_is_counted_in_networks() -> None:
             assert longer.judge(better, schedule)
             assert longer.kept == length
     assert tried == {1: 3, 5: 1, 25: 0}  # 3 + 9 + 27 trainings of one network, 15 of five
-    early = Lengths(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2))
+    early = Lengths(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2 - 1))
     assert early.next() is None
     longer = Lengths(schedule, 10_000, 1, first)
     length = longer.next()
@@ -153,8 +153,10 @@ def test_early_winners_are_trained_for_half_as_long_and_never_longer_after_that(
     assert (length.epochs, length.batch_size) == (shorter.first.epochs // 2, schedule.batch_size)
     assert shorter.judge(trial("student", 0.5, step=schedule.steps), schedule)
     assert shorter.next() is None
-    middle = trial("student", 1.0, step=int(0.6 * schedule.steps))
-    assert Lengths(schedule, 10_000, 1, middle, shorter=True).next() is None
+    half = Lengths(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2), True)
+    longer = half.next()
+    assert longer is not None
+    assert longer.epochs == 3 * half.first.epochs
 
 
 def test_a_second_head_is_tried_at_the_leaders_drop_probability_only() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rdeepsense import metrics, networks
     from rdeepsense.comparison import Comparison, compare
     from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
+    from rdeepsense.epistemic import epistemic_variance
     from rdeepsense.errors import (
         CheckpointError,
         ConversionError,
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
         load,
     )
     from rdeepsense.recipe import convert
+    from rdeepsense.reject import RejectOption
     from rdeepsense.report.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
+    from rdeepsense.wrapping import wrap
 
 _HOMES = {
     "Comparison": "comparison",
@@ -45,6 +48,7 @@ _HOMES = {
     "Gaussian": "distributions",
     "Mixture": "distributions",
     "StudentT": "distributions",
+    "epistemic_variance": "epistemic",
     "CheckpointError": "errors",
     "ConversionError": "errors",
     "InputError": "errors",
@@ -62,8 +66,10 @@ _HOMES = {
     "SSPRegressor": "estimators",
     "load": "estimators",
     "convert": "recipe",
+    "RejectOption": "reject",
     "plot_selection": "report.selection",
     "ScoringRule": "scoring",
+    "wrap": "wrapping",
 }
 _ROOMS = ("metrics", "networks")
 
@@ -84,6 +90,7 @@ __all__ = [
     "RDeepSenseClassifier",
     "RDeepSenseError",
     "RDeepSenseRegressor",
+    "RejectOption",
     "SSPClassifier",
     "SSPRegressor",
     "ScoringRule",
@@ -92,10 +99,12 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "epistemic_variance",
     "load",
     "metrics",
     "networks",
     "plot_selection",
+    "wrap",
 ]
 
 

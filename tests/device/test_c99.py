@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from device.c_models import COMPILERS, STRICT, library, predict, run_cc, write
 from device.random_models import Drawn, draw
+from device.targets.shapes import Shape
 
 from rdeepsense.device.c99.export import DTYPES, prepare
 from rdeepsense.device.c99.source import Source
 from rdeepsense.device.c99.text import FOLDER, identifier, number, remark
 from rdeepsense.device.fold import fold
+from rdeepsense.device.quantise import Int8Network, to_bytes, together
 from rdeepsense.errors import InputError
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
@@ -64,6 +66,50 @@ def check(source: Source, drawn: Drawn, X: Any, found: Any, what: str) -> None:
     else:
         assert np.abs((found[0] - wanted[0]) / wanted[1]).max() < bound, what
         assert np.abs(found[1] / wanted[1] - 1).max() < bound, what
+
+
+def silent_fours(network: Int8Network, X: Any) -> float:
+    """The share of fours of the first hidden layer in which no unit fires."""
+    q = to_bytes(network.layers[0], network.inputs(X))
+    return float(np.mean(np.all(q.reshape(len(q), -1, 4) == 0, 2)))
+
+
+def test_int8_units_that_fire_together_are_skipped_exactly(tmp_path: Path) -> None:
+    """Another order of hidden units, and C that skips zeros, give every bit as before."""
+    rng = np.random.default_rng(0)
+    made = Shape((3, 64, 72, 6)).write(tmp_path / "together", "int8")
+    network, folded = made.network, made.folded
+    assert isinstance(network, Int8Network)
+    X = (folded.centre + rng.normal(size=(200, 3))).astype(np.float32)
+    order = rng.permutation(64)
+    first, second, *rest = network.layers
+    first = dataclasses.replace(
+        first, weight=first.weight[order], bias=first.bias[order], factor=first.factor[order]
+    )
+    second = dataclasses.replace(second, weight=second.weight[:, order])
+    shuffled = dataclasses.replace(network, layers=(first, second, *rest))
+    again = together(shuffled, X)
+    assert np.array_equal(again.raw(X), network.raw(X))
+    assert np.array_equal(shuffled.raw(X), network.raw(X))
+    assert silent_fours(again, X) > silent_fours(shuffled, X) + 0.1
+    write(Source(folded, shuffled), tmp_path / "shuffled", X)
+    found = [
+        predict(library(tmp_path / name, COMPILERS[0], *flags), made, X)[1]
+        for name in ("together", "shuffled")
+        for flags in (["-O2"], ["-O2", "-U__SSE2__"], ["-O3", "-march=native", "-ffp-contract=off"])
+    ]
+    for one in found[1:]:
+        assert np.array_equal(one, found[0])
+
+
+@pytest.mark.parametrize("widths", [(1, 1, 2), (1, 3, 1, 2), (3, 5, 2), (5, 7, 9, 2)], ids=str)
+def test_tiny_int8_models_compile_without_a_warning(
+    widths: tuple[int, ...], tmp_path: Path
+) -> None:
+    Shape(widths).write(tmp_path / "m", "int8")
+    for compiler in COMPILERS:
+        for flags in (["-O1"], ["-O3"], ["-O3", "-march=native"]):
+            run_cc(tmp_path / "m", compiler, *STRICT, *flags, "-c", "model.c")
 
 
 STRANGE = """

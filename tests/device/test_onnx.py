@@ -14,17 +14,20 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import torch
 from device.random_models import Drawn, draw
 from onnx.reference import ReferenceEvaluator
+from torch import Tensor, nn
 
 from rdeepsense.device import onnx as onnx_export
-from rdeepsense.device.c99.export import prepare
+from rdeepsense.device.c99.export import Options, export_c99, prepare
 from rdeepsense.device.fold import fold
 from rdeepsense.device.folded import Dense, Folded
 from rdeepsense.device.onnx import check_agreement, export_onnx, run
 from rdeepsense.device.onnx_graph import model
 from rdeepsense.errors import InputError, MissingExtraError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
+from rdeepsense.networks import DeepSense
 from rdeepsense.tasks.known_truth import simulate
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))  # 200 models, up to 700 wide, 300 in- and outputs
@@ -292,7 +295,8 @@ def test_without_rows_drawn_ones_are_compared(tmp_path: Path) -> None:
 def test_a_wrong_number_is_seen(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     drawn = draw(seed, widest=20, most=4)
     folded, _, proto = built(drawn, "float32")
-    check_agreement(folded, run(folded, proto.SerializeToString()), drawn.X)
+    X = drawn.X.astype(np.float32)
+    check_agreement(folded.forward(X), run(folded, proto.SerializeToString()), X)
     name = f"weight_{len(folded.layers) - 1}"
     tensor = next(t for t in proto.graph.initializer if t.name == name)
     weight = onnx.numpy_helper.to_array(tensor).copy()
@@ -328,6 +332,121 @@ def test_what_is_missing_is_named(
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(MissingExtraError, match=rf"{library} is not.*rdeepsense\[export\]"):
         export_onnx(regressor, tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+class Turning(nn.Module):
+    """Convolutions, a stacked GRU in both directions and an LSTM."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.look, self.norm = nn.Conv1d(3, 6, 3, padding=1), nn.BatchNorm1d(6)
+        self.turn = nn.GRU(6, 5, num_layers=2, bidirectional=True, batch_first=True)
+        self.keep = nn.LSTM(10, 4)
+        self.last = nn.Linear(4, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.relu(self.norm(self.look(x.transpose(1, 2)))).transpose(1, 2)
+        return self.last(self.keep(self.turn(h)[0].transpose(0, 1))[0][-1])
+
+
+def windows(rows: int, seed: int) -> tuple[Any, Any]:
+    X = np.random.default_rng(seed).normal(size=(rows, 24, 3)) * [1.0, 50.0, 1e-3] + [9.8, 0, 1e-3]
+    return X.astype(np.float32), X[:, :, 1].std(1) * 40 + 900
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student", "categorical"])
+@pytest.mark.parametrize("own", [False, True])
+def test_convolutions_and_recurrent_layers(own: bool, likelihood: str, tmp_path: Path) -> None:
+    X, y = windows(120, 0)
+    arguments: dict[str, Any] = {"epochs": 3, "random_state": 0, "verbose": False, "device": "cpu"}
+    spec = DeepSense((2, 1), interval=8, filters=6, hidden=8)
+    estimator: Any
+    if likelihood == "categorical":
+        y = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+        estimator = RDeepSenseClassifier(network=Turning(3) if own else spec, **arguments)
+    else:
+        arguments |= {"likelihood": likelihood, "calibrate": "isotonic" if own else True}
+        estimator = RDeepSenseRegressor(network=Turning(1) if own else spec, **arguments)
+    estimator.fit(X, y)
+    path = tmp_path / "m.onnx"
+    made = export_onnx(estimator, path)
+    assert made["agreement"].startswith("differs from the model by ")
+    assert abs(made["quality"]["nll_change"]) < 1e-4
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    assert session.get_inputs()[0].shape == ["batch", 24, 3]
+    about = session.get_modelmeta().custom_metadata_map
+    assert json.loads(about["input_shape"]) == [24, 3]
+    assert json.loads(about["input_mean"]) == estimator.input_scaler_.shift.tolist()
+    assert (about["head"], about["dtype"]) == (likelihood, "float32")
+    assert ("intervals" in about) == (likelihood != "categorical")
+    for rows in (windows(50, 1)[0], X[:1]):
+        found = outputs(session, rows)
+        if likelihood == "categorical":
+            assert np.abs(found[0] - estimator.predict_proba(rows)).max() < BOUND
+            continue
+        mean, std = estimator.predict(rows, return_std=True)
+        # The mean of 900 is held by float32 to 6e-5.
+        assert np.abs(found[0][:, 0] - mean).max() < BOUND * std.min() + 3e-4
+        assert np.abs(found[1][:, 0] / std - 1).max() < BOUND
+    broken = X[:4].copy()
+    broken[0, 3, 1], broken[1, -1, 2] = np.nan, np.inf
+    for array in outputs(session, broken):
+        assert np.isnan(array[:2]).all()
+        assert np.isfinite(array[2:]).all()
+    content = path.read_bytes()
+    export_onnx(estimator, path)
+    assert path.read_bytes() == content
+
+
+def test_windows_with_missing_values_and_without_kept_rows(tmp_path: Path) -> None:
+    X, y = windows(60, 0)
+    X[0, 0, 0] = np.nan
+    arguments: dict[str, Any] = {"epochs": 1, "random_state": 0, "verbose": False, "keep_rows": 0}
+    spec = DeepSense((3,), interval=8, filters=4, hidden=4)
+    estimator = RDeepSenseRegressor(network=spec, missing="mean", **arguments).fit(X, y)
+    made = export_onnx(estimator, tmp_path / "m.onnx")
+    assert made["agreement"].endswith("(256 rows)")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    mean = outputs(session, X[:1])[0]
+    np.testing.assert_allclose(mean[:, 0], estimator.predict(X[:1]), rtol=1e-6)
+    with pytest.raises(InputError, match="--dtype int8 is for fully-connected.*float32"):
+        export_onnx(estimator, tmp_path / "other.onnx", "int8")
+    for form in (fold, lambda model: export_c99(model, tmp_path / "c", Options())):
+        with pytest.raises(InputError, match="DeepSenseNetwork cannot be folded; accepted:.*Linea"):
+            form(estimator)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_wrong_graph_of_windows_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    X, y = windows(60, 0)
+    spec = DeepSense((3,), interval=8, filters=4, hidden=4)
+    estimator = RDeepSenseRegressor(network=spec, epochs=1, verbose=False).fit(X, y)
+    right = onnx_export.module_graph
+
+    def wrong(estimator: Any, folded: Folded) -> Any:
+        return right(estimator, dataclasses.replace(folded, spread=folded.spread * 1.001))
+
+    monkeypatch.setattr(onnx_export, "module_graph", wrong)
+    with pytest.raises(InputError, match="float32 does not explain; nothing was written"):
+        export_onnx(estimator, tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_network_that_torch_cannot_write_is_refused(tmp_path: Path) -> None:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(13, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(torch.fft.rfft(x[:, :, 1]).abs())
+
+    X, y = windows(60, 0)
+    estimator = RDeepSenseRegressor(network=Odd(), epochs=1, verbose=False).fit(X, y)
+    with pytest.raises(InputError, match="torch cannot write Odd as ONNX: .*fft"):
+        export_onnx(estimator, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 
 

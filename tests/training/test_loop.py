@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import math
 import os
@@ -19,6 +20,7 @@ from rdeepsense.recipe import convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train, validation_nll
 from rdeepsense.training.progress import Bar, Lines, Silent, progress_for
+from rdeepsense.training.step import Step
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(300, 3, generator=GENERATOR)
@@ -127,15 +129,59 @@ def test_validation_nll_by_hand_with_weights() -> None:
 
 
 def test_every_row_is_seen_once_an_epoch() -> None:
-    from rdeepsense.training.loop import _Run
+    step = Step(bank(), ScoringRule([0.5, 0.5]), [0.0, 0.0], ROWS, SCHEDULE)
+    step.shuffle(window=0, position=0)
+    first = step.order.clone()
+    assert first.shape == (7, 32)  # 240 // 32 batches
+    assert len(set(first.flatten().tolist())) == 7 * 32
+    step.shuffle(window=1, position=0)
+    assert not torch.equal(first, step.order)
+    step.shuffle(window=0, position=3)
+    assert torch.equal(first, step.order)
+    assert step.position.item() == 3
 
-    state = _Run(bank(), ScoringRule([0.5, 0.5]), [0.0, 0.0], ROWS, HELD, SCHEDULE)
-    seen = []
-    for state.steps in range(7):  # 240 // 32 batches
-        seen += state._batch().tolist()
-    assert len(seen) == len(set(seen)) == 7 * 32
-    state.steps = 7
-    assert state._batch().tolist() != seen[:32]
+
+def test_a_step_is_what_torch_makes_of_it() -> None:
+    """Without dropout the steps are AdamW's with clipping, a cosine rate and decay on weights."""
+    trained = stack([convert(dense(3, (16,), 1), drop_prob=0.0)])
+    rates = SCHEDULE.learning_rates()
+    step = Step(trained, ScoringRule([0.3]), [0.1], ROWS, SCHEDULE)
+    step.shuffle(window=0, position=0)
+    step.bank.weights[0].data.mul_(30)  # so that the clipping has something to do
+    peer = copy.deepcopy(trained)
+    groups = [
+        {"params": list(peer.weights), "weight_decay": 0.1},
+        {"params": list(peer.biases), "weight_decay": 0.0},
+    ]
+    optimiser = torch.optim.AdamW(groups)
+    for number in range(5):
+        step()
+        batch = step.order[number]
+        loss = ScoringRule(0.3)(peer(ROWS.x[batch]), ROWS.y[batch][None])
+        optimiser.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(peer.parameters(), 5.0)
+        assert number > 0 or norm > 5
+        for group in optimiser.param_groups:
+            group["lr"] = rates[number].item()
+        optimiser.step()
+    for own, expected in zip(trained.parameters(), peer.parameters(), strict=True):
+        torch.testing.assert_close(own, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_the_formula_that_is_compiled_is_the_fused_one() -> None:
+    steps = []
+    for way in (Step._adam, Step._fused_adam):
+        step = Step(bank(), ScoringRule([0.5, 0.5]), [0.0, 0.0], ROWS, SCHEDULE)
+        generator = torch.Generator().manual_seed(1)
+        for _ in range(4):
+            step.taken.add_(1)
+            gradients = [torch.randn(p.shape, generator=generator) for p in step.parameters]
+            with torch.no_grad():
+                way(step, gradients, torch.tensor([0.01]))
+        steps.append(step)
+    for a, b in zip(steps[0].parameters, steps[1].parameters, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_divergence_is_an_error_that_says_so() -> None:

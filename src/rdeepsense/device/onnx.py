@@ -1,6 +1,7 @@
 """A fitted estimator as one ONNX file, run by ONNX Runtime before it is written.
 
-The graph (see `onnx_graph`) takes x (batch, inputs) in raw sensor units, float32, and gives mean
+The graph (see `onnx_graph`, and `onnx_modules` for networks that are not plain dense layers) takes
+x (batch, inputs), or windows (batch, time, channels), in raw sensor units, float32, and gives mean
 and std, or probs, each (batch, outputs). What else a caller needs is in the file's metadata.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +22,7 @@ from rdeepsense.device.c99.quality import check_change, quality
 from rdeepsense.device.fold import fold
 from rdeepsense.device.folded import Folded, Intervals
 from rdeepsense.device.onnx_graph import INPUT, OPSET, model
+from rdeepsense.device.onnx_modules import fold_last, module_graph, needs_torch
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
 
@@ -57,21 +60,31 @@ def export_onnx(
     """
     if dtype not in DTYPES:
         raise InputError(f"--dtype {dtype} is not for onnx; accepted: {', '.join(DTYPES)}")
-    folded = fold(estimator)
+    by_torch = needs_torch(estimator)
+    if by_torch and dtype != "float32":
+        raise InputError(
+            f"--dtype {dtype} is for fully-connected networks; accepted for this one: float32"
+        )
+    folded = fold_last(estimator) if by_torch else fold(estimator)
     X, y = estimator.kept_rows_ if rows is None else rows
-    # Half of the rows to calibrate on, the other half to judge by.
-    proto = model(folded, prepare(folded, dtype, X[::2]))
+    if by_torch:
+        proto = module_graph(estimator, folded)
+    else:
+        # Half of the rows to calibrate on, the other half to judge by.
+        proto = model(folded, prepare(folded, dtype, X[::2]))
     require("onnx", "export").checker.check_model(proto, full_check=True)
     judged = (X[1::2], y[1::2]) if dtype == "int8" else (X, y)
     running = run(folded, proto.SerializeToString())
     agreement = "runs it; int8 is judged by its figures alone"
     if dtype == "float32":
-        agreement = check_agreement(folded, running, X)
+        X = X if len(X) else drawn_rows(estimator)
+        wanted = predicted(estimator, X) if by_torch else folded.forward(X.astype(np.float32))
+        agreement = check_agreement(wanted, running, X)
     found = quality(estimator, running, running, *judged) if len(judged[1]) else None
     if found is not None:
         check_change(found, max_nll_change, dtype)
         found = {"rows_from": "model file" if rows is None else "--data", **found}
-    _describe(proto, folded, dtype, found)
+    _describe(proto, folded, estimator.input_shape_, dtype, found)
     content = proto.SerializeToString()
     write_whole(path, content)
     return {"opset": OPSET, "bytes": len(content), "agreement": agreement, "quality": found}
@@ -86,22 +99,36 @@ def run(folded: Folded, content: bytes) -> OnnxModel:
     return OnnxModel(**vars(folded), session=session)
 
 
-def check_agreement(folded: Folded, running: OnnxModel, X: NDArray[Any]) -> str:
-    """Refuse a graph that does not compute what the folded model does in float64.
+def drawn_rows(estimator: Any) -> NDArray[Any]:
+    """Inputs about as large as those of the training, where a model file has no rows."""
+    drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, *estimator.input_shape_))
+    rows: NDArray[Any] = estimator.input_scaler_.shift + estimator.input_scaler_.scale * drawn
+    return rows
+
+
+def predicted(estimator: Any, X: NDArray[Any]) -> NDArray[np.float64]:
+    """The estimator's own (2, rows, outputs) with mean and std, or (rows, classes)."""
+    with warnings.catch_warnings():
+        # Kept rows are in the order of the names, but carry none.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        dist = estimator.predict_dist(X.astype(np.float32))
+    if dist.is_categorical:
+        return np.asarray(dist.mean)
+    return np.stack([dist.mean, dist.std]).reshape(2, len(X), -1)
+
+
+def check_agreement(wanted: NDArray[np.float64], running: OnnxModel, X: NDArray[Any]) -> str:
+    """Refuse a graph that does not compute what the model does in float64.
 
     Returns how far apart they are: means and stds in units of the std, or probabilities.
     """
-    if not len(X):
-        drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.inputs))
-        X = folded.centre + folded.scale * drawn
-    X = np.asarray(X, dtype=np.float32)
-    wanted, found = folded.forward(X), running.forward(X)
+    found = running.forward(X)
     difference, allowed = np.abs(found - wanted), np.full(wanted.shape, AGREEMENT)
-    if not folded.is_classifier:
+    if not running.is_classifier:
         difference /= wanted[1]
         # Sums are as large as the largest mean; their rounding may be far above a tiny std.
         allowed[0] += ROUNDING * np.abs(wanted[0]).max(0) / wanted[1]
-    unit = "in probability" if folded.is_classifier else "of the std"
+    unit = "in probability" if running.is_classifier else "of the std"
     apart = f"differs from the model by {difference.max():.1e} {unit} at most ({len(X)} rows)"
     if not (difference <= allowed).all():
         raise InputError(
@@ -110,11 +137,13 @@ def check_agreement(folded: Folded, running: OnnxModel, X: NDArray[Any]) -> str:
     return apart
 
 
-def _describe(proto: Any, folded: Folded, dtype: str, found: dict[str, Any] | None) -> None:
+def _describe(
+    proto: Any, folded: Folded, shape: tuple[int, ...], dtype: str, found: dict[str, Any] | None
+) -> None:
     """Metadata: text as it is, everything else as JSON."""
     proto.producer_name, proto.producer_version = "rdeepsense", __version__
     proto.doc_string = (
-        f"x: {folded.inputs} sensor values in their own units. A row with "
+        f"x: {' x '.join(map(str, shape))} sensor values in their own units. A row with "
         + ("an infinite" if folded.missing == "mean" else "a missing or infinite")
         + " value gives NaN."
     )
@@ -126,6 +155,7 @@ def _describe(proto: Any, folded: Folded, dtype: str, found: dict[str, Any] | No
         "dtype": dtype,
         "calibration": folded.calibration or "none",
         "missing": folded.missing,
+        "input_shape": list(shape),
         "input_mean": folded.centre.tolist(),
         "input_std": folded.scale.tolist(),
     }

@@ -9,7 +9,7 @@ last layer's sums become floats and are never clipped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ SUM_LIMIT = 2**31 - 1
 HEADROOM = 1.25  # of the largest activation seen; later rows go a little beyond
 LEAST_SHARE = 0.05  # of a layer's largest activation, for units that hardly ever fire
 EVENNESS = (0.0, 0.25, 0.5, 0.75)
+ORDER_ROWS = 512  # are enough to see which units fire together
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,44 @@ def quantise(folded: Folded, X: NDArray[Any], ready: tuple[Any, Any, list[Dense]
         raise InputError("int8 needs rows to calibrate the activations on")
     wanted = folded.forward(X)
     tried = [_quantised(X, *ready, evenness) for evenness in EVENNESS]
-    return min(tried, key=lambda network: _distance(folded, wanted, folded.finish(network.raw(X))))
+    best = min(tried, key=lambda network: _distance(folded, wanted, folded.finish(network.raw(X))))
+    return together(best, X[:ORDER_ROWS])
+
+
+def together(network: Int8Network, X: NDArray[Any]) -> Int8Network:
+    """The same sums with hidden units in another order: those that fire together in fours.
+
+    Where four inputs of a layer that lie together are all zero, C may skip them; ReLU makes about
+    half of the units zero, but in the order of training hardly ever four neighbours.
+    """
+    q, layers = network.inputs(X), list(network.layers)
+    for k in range(len(layers) - 1):
+        layer, after = layers[k], layers[k + 1]
+        q = to_bytes(layer, q)
+        order = _fours(q > 0)
+        q = q[:, order]
+        layers[k] = Int8Layer(layer.weight[order], layer.bias[order], layer.factor[order])
+        layers[k + 1] = replace(after, weight=after.weight[:, order])
+    return replace(network, layers=tuple(layers))
+
+
+def _fours(fires: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Greedily: the quietest unit left, then three times the one that adds fewest rows to it.
+
+    Of units that add about as many, those that fire more often go first: hence half the share.
+    """
+    rows, units = fires.shape
+    of_unit = fires.T.astype(np.float32)
+    share = of_unit.mean(1)
+    order = np.empty(units, np.intp)
+    for place in range(units):
+        if place % 4 == 0:
+            silent = np.ones(rows, np.float32)  # rows on which no unit of the four fires
+        unit = np.argmin(of_unit @ silent / rows - 0.5 * share)
+        silent *= 1 - of_unit[unit]
+        share[unit] = -np.inf  # taken
+        order[place] = unit
+    return order
 
 
 def _distance(folded: Folded, wanted: Floats, found: Floats) -> float:

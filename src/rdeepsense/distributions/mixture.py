@@ -124,19 +124,27 @@ class Mixture(Distribution):
         return cast(Array, np.mean([part.cdf(y) for part in self.components], axis=0))
 
     def quantile(self, q: npt.ArrayLike) -> Array | IntArray:
-        """Bisection between the smallest and the largest of the components' quantiles."""
+        """Newton's steps between the smallest and the largest of the components' quantiles.
+
+        Where a step would leave what is known to hold the quantile, that is halved instead.
+        """
         if self.is_categorical:
             return self._pooled().quantile(q)
         fraction = checks.fractions("q", q, self.shape)
         ends = np.array([part.quantile(fraction) for part in self.components])
         low, high = ends.min(axis=0), ends.max(axis=0)
+        x = low / 2 + high / 2
         for _ in range(100):
-            middle = low / 2 + high / 2
-            if np.all((middle == low) | (middle == high)):
+            missing = fraction - self.cdf(x)
+            low, high = np.where(missing > 0, x, low), np.where(missing > 0, high, x)
+            with np.errstate(all="ignore"):  # a density of 0 between far components
+                step = x + missing / np.exp(self.log_prob(x))
+            inside = (step > low) & (step < high)
+            before, x = x, np.where(inside, step, low / 2 + high / 2)
+            still = (x != low) & (x != high)
+            if np.all(abs(x[still] - before[still]) <= 4 * np.spacing(abs(x[still]))):
                 break
-            below = self.cdf(middle) < fraction
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return cast(Array, high)
+        return cast(Array, x)
 
     def interval(self, coverage: npt.ArrayLike) -> tuple[Array | IntArray, Array | IntArray]:
         """The central interval: probability (1 - coverage) / 2 on each side of it."""

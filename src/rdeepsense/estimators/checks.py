@@ -16,22 +16,50 @@ CHUNK = 65_536
 
 
 def check_inputs(estimator: Any, X: Any, missing: str, reset: bool) -> NDArray[Any]:
-    """X as a 2-D float array (float32 stays so, the rest becomes float64), names checked."""
-    # Two of scikit-learn's: the first remembers or compares feature names, the second converts.
-    array: NDArray[Any] = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=False,
-        ensure_min_samples=FEWEST_ROWS if reset else 1,
-    )
+    """X as floats (float32 stays so, the rest becomes float64), names and shape checked.
+
+    X is (rows, features), or windows (rows, time, channels) where a `network` takes them.
+    """
+    options: dict[str, Any] = {
+        "dtype": (np.float64, np.float32),
+        "ensure_all_finite": False,
+        "ensure_min_samples": FEWEST_ROWS if reset else 1,
+    }
+    array: NDArray[Any]
+    axes = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
+    if axes == 3 or (not reset and len(estimator.input_shape_) == 2):
+        array = check_array(X, allow_nd=True, input_name="X", **options)
+        _check_windows(estimator, array, reset)
+    else:
+        # scikit-learn's also remembers or compares the number of features and their names.
+        array = validate_data(estimator, X, reset=reset, **options)
+    if reset:
+        estimator.input_shape_ = array.shape[1:]
     _check_finite(array, "X", missing, getattr(estimator, "feature_names_in_", None))
     if reset and missing == "mean":
-        empty = np.flatnonzero(np.isnan(array).all(0))
+        empty = np.flatnonzero(np.isnan(array).all(tuple(range(array.ndim - 1))))
         if len(empty):
-            raise InputError(f"column {empty[0]} of X has no value at all, so it has no mean")
+            part = "column" if array.ndim == 2 else "channel"
+            raise InputError(f"{part} {empty[0]} of X has no value at all, so it has no mean")
     return array
+
+
+def _check_windows(estimator: Any, windows: NDArray[Any], reset: bool) -> None:
+    """Only a network that is not fully connected takes them, and all of one shape."""
+    if getattr(estimator, "network", None) is None:
+        raise InputError(
+            f"X has {windows.ndim} axes; accepted here: (rows, features). Windows (rows, time, "
+            "channels) need network=: rdeepsense.networks.DeepSense(...) or a network of your own"
+        )
+    if reset:
+        estimator.n_features_in_ = windows.shape[2]
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif windows.shape[1:] != estimator.input_shape_:
+        raise InputError(
+            f"X has rows of shape {windows.shape[1:]}; the model was fitted on rows of shape "
+            f"{estimator.input_shape_}"
+        )
 
 
 def check_targets(y: Any, rows: int) -> NDArray[np.float64]:
@@ -105,20 +133,24 @@ def _check_finite(array: NDArray[Any], name: str, missing: str, names: Any) -> N
     for start in range(0, len(array), CHUNK):
         part = array[start : start + CHUNK]
         bad = np.isinf(part) if missing == "mean" else ~np.isfinite(part)
-        rows = bad.any(1)
+        rows = bad.reshape(len(bad), -1).any(1)
         if rows.any():
             bad_rows += int(rows.sum())
             if first is None:
-                row = int(np.argmax(rows))
-                column = int(np.argmax(bad[row]))
-                first = (start + row, column, part[row, column])
+                row, *place = (int(k) for k in np.argwhere(bad)[0])
+                first = (start + row, place, part[row, *place])
     if first is None:
         return
-    row, column, value = first
-    where = f"column {names[column]!r}" if names is not None else f"column {column}"
+    row, place, value = first
+    if len(place) > 1:
+        where = f"time {place[0]}, channel {place[1]}"
+    else:
+        where = f"column {place[0] if names is None else repr(names[place[0]])}"
     what = "NaN" if np.isnan(value) else "infinity"
     hint = (
-        "; missing='mean' fills NaN with the column's mean" if name == "X" and what == "NaN" else ""
+        f"; missing='mean' fills NaN with the {'column' if array.ndim == 2 else 'channel'}'s mean"
+        if name == "X" and what == "NaN"
+        else ""
     )
     raise InputError(
         f"{name} contains NaN or infinity in {bad_rows} of {len(array)} rows, first {what} in row "

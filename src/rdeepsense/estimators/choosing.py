@@ -33,8 +33,9 @@ from rdeepsense.selection import FEW_VALIDATION_ROWS, FOLDS, Candidate, Trial, b
 from rdeepsense.training import Rows, Schedule
 
 WORTH = 0.01  # nats that a longer training must gain
-LATE = 2 / 3  # of the schedule: a best step after it says that the network was still learning
-EARLY = 1 / 2  # and one before this share that its learning rate fell too late
+# Of the schedule: a best step after it says that the network was still learning, and one before it
+# that its learning rate fell too late.
+HALFWAY = 1 / 2
 LONGER, SHORTER = 3.0, 0.5  # times the epochs; longer ones in batches of twice the size
 ALLOWANCE = 40  # trainings of one network, of the first length, that may go into longer ones
 
@@ -101,7 +102,7 @@ class Lengths:
 
     def next(self) -> Length | None:
         """The length to try, or None where enough is enough."""
-        way = LONGER if self.best_at >= LATE else SHORTER if self.best_at < EARLY else None
+        way = LONGER if self.best_at >= HALFWAY else SHORTER
         if not self._paid or way not in self._ways:
             return None
         epochs = max(1, int(way * self.length.epochs))

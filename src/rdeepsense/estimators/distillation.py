@@ -32,7 +32,7 @@ def lessons(
     levels = (np.arange(QUANTILES) + rng.random((len(places), QUANTILES))) / QUANTILES
     levels = levels.T.reshape(QUANTILES, len(places), *[1] * (len(dist.shape) - 1))
     targets = np.concatenate([np.asarray(dist.quantile(level)) for level in levels])
-    table = np.tile(places, (QUANTILES, 1))
+    table = np.tile(places, (QUANTILES, *[1] * (places.ndim - 1)))
     weight = np.ones(len(table))
     classes = getattr(teacher, "classes_", None)
     if classes is not None:

@@ -20,7 +20,7 @@ from rdeepsense.errors import InputError
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
-CHUNK = 16_384
+CHUNK = 4_194_304  # entries
 FEW_INPUTS = 100
 
 
@@ -73,7 +73,11 @@ class Part:
 
     def _cells(self, labels: NDArray[Any] | None) -> tuple[Indices, Indices]:
         """The cell of each row, numbered from 0, and the label of each cell."""
-        _, first, number = np.unique(self.cell, return_index=True, return_inverse=True)
+        if np.all(self.cell[1:] >= self.cell[:-1]):  # as `distinct` leaves them
+            new = np.r_[True, self.cell[1:] != self.cell[:-1]]
+            first, number = np.flatnonzero(new), np.cumsum(new) - 1
+        else:
+            _, first, number = np.unique(self.cell, return_index=True, return_inverse=True)
         if labels is None:
             return number, np.zeros(len(first), dtype=np.int64)
         return number, np.unique(labels[self.index[first]], return_inverse=True)[1]
@@ -92,7 +96,7 @@ def distinct(
     content = _hash(X)
     inputs = content if groups is None else _hash(np.unique(groups, return_inverse=True)[1])
     content = content * np.uint64(3) + _hash(y)
-    order = np.lexsort((content, inputs))
+    order = _sorted(inputs, content)
     order = order[weight[order] > 0]
     inputs, content = inputs[order], content[order]
     new_cell = np.r_[True, inputs[1:] != inputs[:-1]]
@@ -111,9 +115,20 @@ def validation_fraction(rows: int) -> float:
     return 0.2 if rows <= 5_000 else 0.1
 
 
+def _sorted(inputs: Hashes, content: Hashes) -> Indices:
+    """The order by inputs, then content, then place; almost all inputs differ in a large table."""
+    order = np.argsort(inputs)
+    equal = inputs[order[1:]] == inputs[order[:-1]]
+    tied = np.flatnonzero(np.r_[False, equal] | np.r_[equal, False])
+    rows = np.sort(order[tied])
+    order[tied] = rows[np.lexsort((content[rows], inputs[rows]))]
+    return order
+
+
 def _rank(label: Indices, seed: int) -> Indices:
     """The place of each cell in a random order of those of its label."""
-    shuffled = np.lexsort((np.random.default_rng(seed).random(len(label)), label))
+    draws = np.random.default_rng(seed).random(len(label))
+    shuffled = np.lexsort((draws, label)) if label.any() else np.argsort(draws)
     counts = np.bincount(label)
     rank = np.empty(len(label), dtype=np.int64)
     rank[shuffled] = np.arange(len(label)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -126,10 +141,11 @@ def _hash(values: NDArray[Any]) -> Hashes:
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     out = np.empty(len(rows), dtype=np.uint64)
-    for start in range(0, len(rows), CHUNK):
+    step = max(1, CHUNK // rows.shape[1])
+    for start in range(0, len(rows), step):
         # Adding 0 turns -0 into 0, which compare equal.
-        bits = (rows[start : start + CHUNK].astype(np.float64) + 0.0).view(np.uint64)
+        bits = (rows[start : start + step].astype(np.float64) + 0.0).view(np.uint64)
         for shift in (32, 29, 31):  # spread the high bits, where floats differ, over all of them
             bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(0x9E3779B97F4A7C15)
-        out[start : start + CHUNK] = (bits * factors).sum(1, dtype=np.uint64)
+        out[start : start + step] = (bits * factors).sum(1, dtype=np.uint64)
     return out

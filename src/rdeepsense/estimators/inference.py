@@ -14,7 +14,9 @@ from rdeepsense.errors import InputError
 from rdeepsense.estimators.scaling import Scaler
 from rdeepsense.recipe import StochasticNetwork
 
-CHUNK = 8_192  # rows (times samples) of one pass, which bounds the memory whatever the rows
+# Rows (times samples) of one pass, which bounds the memory whatever the rows. A window is many
+# times the work of a row.
+CHUNK, CHUNK_OF_WINDOWS = 8_192, 1_024
 
 Combine = Callable[[list[AnyDistribution]], AnyDistribution]
 
@@ -23,11 +25,12 @@ def single_pass(
     network: StochasticNetwork, X: NDArray[Any], scaler: Scaler, device: torch.device
 ) -> AnyDistribution:
     """The deterministic pass of section 3.3, on the network's own scale."""
-    ready, dtype = _ready(network, device)
+    ready, dtype = prepared(network, device)
     parts = []
     with torch.no_grad():
-        for start in range(0, len(X), CHUNK):
-            x = scaler.transform(X[start : start + CHUNK], dtype).to(device)
+        rows = _rows_at_once(X)
+        for start in range(0, len(X), rows):
+            x = scaler.transform(X[start : start + rows], dtype).to(device)
             part: AnyDistribution = ready(x).numpy()
             parts.append(part)
     return concatenate(parts)
@@ -43,17 +46,21 @@ def sampled_passes(
     combine: Combine,
 ) -> AnyDistribution:
     """`samples` passes with dropout on, run as one batch and combined, chunk by chunk of rows."""
-    ready, dtype = _ready(network, device)
-    rows = max(1, CHUNK // samples)
+    ready, dtype = prepared(network, device)
+    rows = max(1, _rows_at_once(X) // samples)
     parts = []
     forked = [device] if device.type == "cuda" else []
     with torch.no_grad(), torch.random.fork_rng(devices=forked), ready.sampling():
         torch.manual_seed(seed)
         for start in range(0, len(X), rows):
             x = scaler.transform(X[start : start + rows], dtype).to(device)
-            drawn = ready(x.repeat(samples, 1)).numpy()
+            drawn = ready(x.repeat(samples, *[1] * (x.ndim - 1))).numpy()
             parts.append(combine([drawn[k * len(x) : (k + 1) * len(x)] for k in range(samples)]))
     return concatenate(parts)
+
+
+def _rows_at_once(X: NDArray[Any]) -> int:
+    return CHUNK if X.ndim == 2 else CHUNK_OF_WINDOWS
 
 
 def matched(drawn: list[AnyDistribution]) -> AnyDistribution:
@@ -61,9 +68,10 @@ def matched(drawn: list[AnyDistribution]) -> AnyDistribution:
     return Mixture(drawn).moment_matched()  # type: ignore[arg-type]
 
 
-def _ready(
+def prepared(
     network: StochasticNetwork, device: torch.device
 ) -> tuple[StochasticNetwork, torch.dtype]:
+    """A copy to predict with, and the type of its numbers."""
     # float64 on the CPU: a row's result must not depend on which rows share its batch.
     dtype = torch.float64 if device.type == "cpu" else torch.float32
     return copy.deepcopy(network).to(device, dtype).eval(), dtype

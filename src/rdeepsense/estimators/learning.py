@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
 from rdeepsense import calibration, metrics
 from rdeepsense.distributions import AnyDistribution
@@ -21,7 +22,7 @@ from rdeepsense.estimators.base import Data, Judged
 from rdeepsense.estimators.holdout import Part
 from rdeepsense.estimators.inference import choose_device
 from rdeepsense.estimators.scaling import Scaler
-from rdeepsense.networks import dense
+from rdeepsense.networks import DeepSense, dense
 from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.selection import Candidate, Trial
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
@@ -131,13 +132,16 @@ class Learner:
         return done, record, schedule
 
     def network(self, candidate: Candidate, member: int) -> StochasticNetwork:
-        """The converted network: the user's own, or fully-connected layers drawn from the seed."""
-        estimator, features = self.estimator, self.estimator.n_features_in_
+        """The converted network: the user's own, or layers drawn from the seed."""
+        estimator, shape = self.estimator, self.estimator.input_shape_
         given, outputs = estimator.network, estimator._outputs()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.data.seed + member)
             if given is None:
-                network: nn.Module = dense(features, estimator.hidden, outputs)
+                network: nn.Module = dense(shape[0], estimator.hidden, outputs)
+            elif isinstance(given, DeepSense):
+                given.check_shape(shape)
+                network = given.build(outputs)
             else:
                 network = given if member == 0 else _drawn_anew(given)
             converted = convert(
@@ -145,7 +149,7 @@ class Learner:
                 likelihood=candidate.likelihood,
                 drop_prob=candidate.drop_prob,
                 input_drop_prob=getattr(estimator, "input_drop_prob", 0.0),
-                example=torch.zeros(2, features).to(next(network.parameters())),
+                example=torch.zeros(2, *shape).to(next(network.parameters())),
             )
         if converted.head.outputs != outputs:
             raise InputError(
@@ -210,7 +214,12 @@ class Learner:
 
 
 def default_learning_rate(network: nn.Module) -> float:
-    """5e-3 for layers of up to 100 units, falling to 1e-3 at the paper's 500."""
+    """5e-3 for layers of up to 100 units, falling to 1e-3 at the paper's 500.
+
+    2e-3 at most where there are convolutions or recurrent layers.
+    """
+    if any(isinstance(m, _ConvNd | nn.RNNBase) for m in network.modules()):
+        return 2e-3
     widths = [m.out_features for m in network.modules() if isinstance(m, nn.Linear)][:-1]
     return 5e-3 * min(1.0, 100 / max(widths, default=1))
 

@@ -33,7 +33,8 @@ ESTIMATORS: dict[str, Any] = {
 def load(path: str | os.PathLike[str], network: nn.Module | None = None) -> Any:
     """The estimator in a model file, verified; nothing from the file is executed.
 
-    A model trained on a network of your own needs a new instance of it as `network`.
+    A model trained on a network of your own, not one of `rdeepsense.networks`, needs a new
+    instance of it as `network`.
     """
     header, tensors = model_file.read(path)
     if header.get("kind") != "model":

@@ -28,9 +28,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "estimator": type(estimator).__name__,
         "params": _params(estimator),
         "features": estimator.n_features_in_,
+        "input_shape": list(estimator.input_shape_),
         "feature_names": _plain(getattr(estimator, "feature_names_in_", None)),
         "target": estimator._describe_target(),
-        "calibration": None if calibration is None else _name_of(calibration),
+        "calibration": None if calibration is None else name_of(calibration),
         "training": _plain(estimator.training_),
         "selection": _plain(estimator.selection_),
         "validation_scores": _plain(estimator.validation_scores_),
@@ -64,6 +65,7 @@ def restore(
     """Fill a new estimator with what its file holds."""
     estimator.set_params(**{k: tupled(v) for k, v in header["params"].items()})
     estimator.n_features_in_ = header["features"]
+    estimator.input_shape_ = tuple(header.get("input_shape", (header["features"],)))
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     estimator._restore_target(header["target"])
@@ -88,7 +90,7 @@ def restore(
         name: math.nan if value is None else value
         for name, value in header["validation_scores"].items()
     }
-    none = (np.empty((0, header["features"])), np.empty(0))
+    none = (np.empty((0, *estimator.input_shape_)), np.empty(0))
     estimator.kept_rows_ = (tensors.get("rows.X", none[0]), tensors.get("rows.y", none[1]))
     estimator._restore_learnt(header, tensors, network)
 
@@ -101,7 +103,8 @@ def under(prefix: str, tensors: model_file.Tensors, scalars: bool = False) -> di
     return {name: t.item() if t.ndim == 0 else t for name, t in found.items()}
 
 
-def _name_of(calibration: Any) -> str:
+def name_of(calibration: Any) -> str:
+    """The name that a file has for this kind of calibration."""
     return next(name for name, kind in KINDS.items() if type(calibration) is kind)
 
 

@@ -18,7 +18,7 @@ from rdeepsense.estimators.choosing import choose
 from rdeepsense.estimators.inference import choose_device
 from rdeepsense.estimators.learning import Learner
 from rdeepsense.estimators.scaling import Scaler
-from rdeepsense.networks import dense
+from rdeepsense.networks import NAMED, DeepSense, dense
 from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.selection import Candidate, candidates
@@ -32,7 +32,7 @@ class NetworkEstimator(DistributionEstimator):
     def __init__(
         self,
         hidden: Sequence[int] = (64, 64),
-        network: nn.Module | None = None,
+        network: nn.Module | DeepSense | None = None,
         calibrate: bool | str = True,
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -78,8 +78,11 @@ class NetworkEstimator(DistributionEstimator):
                 raise InputError(f"hidden = {self.hidden!r} is not a sequence of layer widths")
             for width in self.hidden:
                 checks.check_whole("a width in hidden", width, 1)
-        elif not isinstance(self.network, nn.Module):
-            raise InputError(f"network is a {type(self.network).__name__}, not a torch.nn.Module")
+        elif not isinstance(self.network, nn.Module | DeepSense):
+            raise InputError(
+                f"network is a {type(self.network).__name__}, not a torch.nn.Module or one of "
+                f"rdeepsense.networks: {', '.join(NAMED)}"
+            )
         choose_device(self.device)
         for candidate in self._grid():
             self._rule([candidate.alpha], getattr(self, "beta", 0.0))
@@ -106,6 +109,7 @@ class NetworkEstimator(DistributionEstimator):
             "class": "dense" if own is None else type(own).__name__,
             "inputs": self.n_features_in_,
             "hidden": list(self.hidden) if own is None else None,
+            "arguments": own.arguments() if isinstance(own, DeepSense) else None,
             "outputs": self._outputs(),
             "members": len(self.networks_),
             "likelihood": candidate.likelihood,
@@ -121,10 +125,14 @@ class NetworkEstimator(DistributionEstimator):
         self, header: dict[str, Any], tensors: dict[str, Any], network: nn.Module | None
     ) -> None:
         saved = header["architecture"]
+        known = saved["class"] == "dense" or saved.get("arguments") is not None
+        if known and network is not None:
+            raise InputError("this model has layers of its own; leave out network=")
         if saved["class"] == "dense":
-            if network is not None:
-                raise InputError("this model has layers of its own; leave out network=")
             network = dense(saved["inputs"], saved["hidden"], saved["outputs"])
+        elif known:
+            self.network = NAMED[saved["class"]](**saved["arguments"])
+            network = self.network.build(saved["outputs"])
         elif network is None:
             raise InputError(
                 f"this model was trained on a network of your own ({saved['class']}); "
@@ -142,7 +150,7 @@ class NetworkEstimator(DistributionEstimator):
                 likelihood=saved["likelihood"],
                 drop_prob=self.candidate_.drop_prob,
                 input_drop_prob=saved["input_drop_prob"],
-                example=torch.zeros(2, saved["inputs"]).to(next(network.parameters())),
+                example=torch.zeros(2, *self.input_shape_).to(next(network.parameters())),
             )
             state = model_io.under(f"network.{number}.", tensors)
             try:

@@ -6,18 +6,25 @@ import os
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from rdeepsense.distributions import AnyDistribution
+from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.epistemic.classes import mutual_information
+from rdeepsense.errors import InputError
 from rdeepsense.estimators import checks
+from rdeepsense.estimators.base import Data, Judged
 from rdeepsense.estimators.distillation import lessons
+from rdeepsense.estimators.epistemic import TOTALS, Epistemic
 from rdeepsense.estimators.inference import choose_device, matched, sampled_passes, single_pass
 from rdeepsense.estimators.network_estimator import NetworkEstimator
 from rdeepsense.estimators.scaling import Scaler
 from rdeepsense.estimators.targets import ClassTargets, RegressionTargets
 from rdeepsense.recipe import StochasticNetwork
 
+Floats = NDArray[np.float64]
 LIKELIHOODS = ("student", "gaussian")
 
 
@@ -62,15 +69,62 @@ class RDeepSense(NetworkEstimator):
         self.input_drop_prob = input_drop_prob
         self.alpha = alpha
 
-    def predict_dist(self, X: Any, samples: int | None = None) -> Any:
+    def predict_dist(self, X: Any, samples: int | None = None, epistemic: str | None = None) -> Any:
         """The predictive distribution of each row.
 
         `samples=None` is the single deterministic pass (section 3.3). `samples=k` is
         RDeepSense-MCk: k passes with dropout on, their mixture matched in mean and variance:
         mean = mean of means, var = mean of vars + population variance of means. Its calibration is
         the single pass's.
+
+        `epistemic` widens the single pass where the model knows little: "laplace" by what the
+        training rows leave open about the last layer (one pass; the better guard against inputs
+        unlike them), "delta" by the variance of dropout masks (one forward and one backward pass).
         """
-        return super().predict_dist(X, samples)
+        if epistemic is None:
+            return super().predict_dist(X, samples)
+        checks.check_choice("epistemic", epistemic, TOTALS)
+        if samples is not None:
+            raise InputError(
+                "give samples or epistemic, not both: passes already vary by the masks"
+            )
+        fitted, dist, variance = self._epistemic(X, epistemic)
+        total = fitted.total(dist, variance, epistemic)
+        chosen = fitted.calibrations[epistemic]
+        return total if chosen is None else chosen.apply(total)
+
+    def epistemic_std(self, X: Any, method: str = "laplace") -> Floats:
+        """The part of the standard deviation that is doubt about the mean, not noise of the data.
+
+        In the target's units and on the scale of `predict_dist(X, epistemic=method)`; for classes
+        that of the logits, (rows, classes). `method` is "laplace", "delta", or one of two further
+        ways to the variance of the masks: "moments" (one pass, biased in deep networks) and
+        "sample" (100 passes, the reference).
+        """
+        fitted, _, variance = self._epistemic(X, method)
+        chosen = fitted.calibrations.get(method if method in TOTALS else "delta")
+        factor = 1.0 if chosen is None or self._are_classes else chosen.summary()
+        std: Floats = factor * np.sqrt(variance)
+        return std
+
+    def _epistemic(self, X: Any, method: str) -> tuple[Epistemic, AnyDistribution, Floats]:
+        """What was fitted, the single pass, and the epistemic variance, in the target's units."""
+        check_is_fitted(self)
+        if self.epistemic_ is None:
+            raise InputError(
+                "the model's file is older than epistemic uncertainty; fit the model again"
+            )
+        X = checks.check_inputs(self, X, self.missing, reset=False)
+        dist, variance = self.epistemic_.passes(self, X, method)
+        dist = self._in_units(dist, self.target_scaler_)
+        return self.epistemic_, dist, self._variance_in_units(variance)
+
+    def _variance_in_units(self, variance: Floats) -> Floats:
+        """From the network's scale, (rows, outputs), to the target's units and shape."""
+        if self.target_scaler_ is None:
+            return variance
+        scaled: Floats = variance * self.target_scaler_.scale**2
+        return scaled[:, 0] if self.output_shape_ == () else scaled
 
     def distil(self, teacher: Any, X: Any, y: Any = None) -> Self:
         """Train this one-pass student on a teacher's predictive distributions; returns self.
@@ -84,6 +138,22 @@ class RDeepSense(NetworkEstimator):
         self.fit(table, targets, sample_weight=weight)
         self.training_["teacher"] = type(teacher).__name__
         return self
+
+    def _learn(self, data: Data) -> Judged:
+        judged = super()._learn(data)
+        self.epistemic_: Epistemic | None = Epistemic.fit(self, data, judged)
+        return judged
+
+    def _describe_learnt(self, header: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._describe_learnt(header, tensors)
+        if self.epistemic_ is not None:
+            self.epistemic_.describe(header, tensors)
+
+    def _restore_learnt(
+        self, header: dict[str, Any], tensors: dict[str, Any], network: nn.Module | None
+    ) -> None:
+        super()._restore_learnt(header, tensors, network)
+        self.epistemic_ = Epistemic.restore(header, tensors)
 
     def _passes(
         self,
@@ -186,6 +256,17 @@ class RDeepSenseClassifier(ClassTargets, RDeepSense):
     temperature ("temperature"). `alpha="paper"` chooses by validation NLL, because classes have no
     deviation area.
     """
+
+    def mutual_information(self, X: Any, method: str = "laplace") -> Floats:
+        """What the true class would tell about the model, in nats: 0 where only the data is noisy.
+
+        It is H[E p] - E H[p] over logits with the variance `epistemic_std(X, method)` squared.
+        """
+        fitted, dist, variance = self._epistemic(X, method)
+        chosen = fitted.calibrations.get(method if method in TOTALS else "delta")
+        temperature = 1.0 if chosen is None else chosen.summary()
+        assert isinstance(dist, Categorical)
+        return mutual_information(dist, variance, temperature)
 
     def _likelihoods(self) -> tuple[str, ...]:
         return ("categorical",)

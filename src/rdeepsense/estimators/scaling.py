@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-CHUNK = 65_536  # rows at a time, so that no copy of a whole table in float64 is ever made
+CHUNK = 65_536  # samples at a time, so that no copy of a whole table in float64 is ever made
 
 
 @dataclass(frozen=True)
 class Scaler:
-    """(value - shift) / scale, column by column. A constant column has scale 1."""
+    """(value - shift) / scale, column by column. A constant column has scale 1.
+
+    The columns of windows (rows, time, channels) are their channels, over all times.
+    """
 
     shift: Floats
     scale: Floats
@@ -44,23 +49,36 @@ class Scaler:
     ) -> torch.Tensor:
         """The scaled values of some rows, in that order."""
         out = torch.empty((len(index), *values.shape[1:]), dtype=dtype)
-        for start in range(0, len(index), CHUNK):
-            part = (values[index[start : start + CHUNK]] - self.shift) / self.scale
-            out[start : start + CHUNK] = torch.from_numpy(np.nan_to_num(part, copy=False))
+        for chunk in _chunks(values, len(index)):
+            part = (values[index[chunk]] - self.shift) / self.scale
+            if np.isnan(part.sum()):
+                part[np.isnan(part)] = 0.0
+            out[chunk] = torch.from_numpy(part)
         return out
+
+
+def _chunks(values: NDArray[Any], rows: int) -> Iterator[slice]:
+    """Some rows at a time."""
+    step = max(1, CHUNK // math.prod(values.shape[1:-1]))
+    return (slice(start, start + step) for start in range(0, rows, step))
 
 
 def _weighted_mean(
     values: NDArray[Any], index: NDArray[np.int64], weight: Floats, of: Any
 ) -> tuple[Floats, Floats]:
     """Sum of weights and weighted mean of `of(rows)`, over the entries that are not NaN."""
-    total = np.zeros(values.shape[1])
-    summed = np.zeros(values.shape[1])
-    for start in range(0, len(index), CHUNK):
-        part = of(values[index[start : start + CHUNK]].astype(np.float64))
-        w = np.where(np.isnan(part), 0.0, weight[start : start + CHUNK, None])
-        total += w.sum(0)
-        summed += (w * np.nan_to_num(part, copy=False)).sum(0)
+    total = np.zeros(values.shape[-1])
+    summed = np.zeros(values.shape[-1])
+    axes = tuple(range(values.ndim - 1))
+    for chunk in _chunks(values, len(index)):
+        part = of(values[index[chunk]].astype(np.float64))
+        if part.ndim == 2 and not np.isnan(part.sum()):
+            total += weight[chunk].sum()
+            summed += weight[chunk] @ part
+            continue
+        w = np.where(np.isnan(part), 0.0, np.expand_dims(weight[chunk], (-1, *axes[1:])))
+        total += w.sum(axes)
+        summed += (w * np.nan_to_num(part, copy=False)).sum(axes)
     return total, summed / np.maximum(total, np.finfo(float).tiny)
 
 

@@ -1,5 +1,8 @@
 """Networks that can be trained by name."""
 
+from rdeepsense.networks.deepsense import DeepSense
 from rdeepsense.networks.dense import dense
 
-__all__ = ["dense"]
+NAMED = {"DeepSense": DeepSense}  # those that a model file can name, by their class
+
+__all__ = ["NAMED", "DeepSense", "dense"]

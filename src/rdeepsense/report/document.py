@@ -17,6 +17,7 @@ from rdeepsense.report.calibration_panels import calibration
 from rdeepsense.report.cell_text import choices, count
 from rdeepsense.report.cost_figures import cost, quality
 from rdeepsense.report.example_figures import examples
+from rdeepsense.report.fault_figures import ABOUT, answered, fault_map, flagged
 from rdeepsense.report.method_styles import PAPER, RECOMMENDED, style
 from rdeepsense.report.pictures import Picture
 from rdeepsense.report.risk_figures import groups, risk_coverage
@@ -96,6 +97,9 @@ def sections(results: Results) -> list[Section]:
         blocks = _task(name, task, results.get("device") or {})
         title = f"{name}: {task['title']}" if task.get("title") else name
         parts.append(Section(name, title, origin(task), tuple(blocks)))
+    failing = [block for name, task in tasks.items() for block in _faults(name, task)]
+    if failing:
+        parts.append(Section("faults", "When a sensor fails", None, (Text(ABOUT), *failing)))
     return [*parts, Section("run", "This run", None, tuple(_run(results)))]
 
 
@@ -163,6 +167,17 @@ def _task(name: str, task: Results, device: Results) -> list[Block]:
     last = [Text("Warnings of this task:", warned)] if warned else []
     blocks = [*paper, *(Text(words) for words in missing), *more, *last]
     return [block for block in blocks if block is not None]
+
+
+def _faults(name: str, task: Results) -> list[Block]:
+    kind = origin(task)
+    found: list[Block | None] = [
+        fault_map(name, task, kind),
+        flagged(name, task),
+        answered(name, task),
+    ]
+    blocks = [block for block in found if block is not None]
+    return [Heading(f"{name} ({kind} data)"), *blocks] if blocks else []
 
 
 def _warnings(methods: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from rdeepsense.device import cost, energy
 from rdeepsense.device.profiles import DEFAULT
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.methods import FAMILIES, Method, build, parse
+from rdeepsense.reproduce.faults import reactions
 from rdeepsense.reproduce.judge import examples, judge
 from rdeepsense.reproduce.study import Parts, Study
 
@@ -28,6 +29,7 @@ def fit_family(study: Study, parts: Parts, methods: Sequence[Method], seed: int)
     else:
         train = parts.train()
     judged: dict[str, Any] = {}
+    most = max(method.samples or 0 for method in methods)
     with watched() as warned:
         begin = time.perf_counter()
         model.fit(*train, validation=parts.validation)
@@ -35,8 +37,10 @@ def fit_family(study: Study, parts: Parts, methods: Sequence[Method], seed: int)
     shared = {"about": about, "fit_seconds": seconds, "chosen": chosen_by(model)}
     for method in methods:
         with watched() as warned_too:
-            dist = _predict(model, method, parts)
+            dist = _predict(model, method, parts.test[0])
             own: dict[str, Any] = shared | judge(dist, parts) | {"passes": method.passes}
+            if method.samples in (None, most):
+                own["faults"] = _reactions(model, method, parts, seed)
         own["warnings"] = warned + warned_too
         _add_kl(own["figures"], dist, study, parts)
         if method.samples is None and method.family.startswith("RDeepSense"):
@@ -51,7 +55,7 @@ def fit_alpha(study: Study, parts: Parts, alpha: float, seed: int) -> dict[str, 
     model = _model(study, parts, [method], seed).set_params(alpha=alpha)
     with watched() as warned:
         model.fit(*parts.train(), validation=parts.validation)
-        judged = judge(_predict(model, method, parts), parts)
+        judged = judge(_predict(model, method, parts.test[0]), parts)
     figures = judged["figures"]
     return {
         "figures": {k: v for k, v in figures.items() if k.removesuffix("_se") in ALPHA_FIGURES},
@@ -118,14 +122,19 @@ def _model(study: Study, parts: Parts, methods: Sequence[Method], seed: int) -> 
     return model.set_params(batch_size=preset.batch_size)
 
 
-def _predict(model: Any, method: Method, parts: Parts) -> AnyDistribution:
-    """The prediction of the test rows; an ensemble as the paper has it is moment-matched."""
-    X = parts.test[0]
+def _predict(model: Any, method: Method, X: Any) -> AnyDistribution:
+    """The prediction of some rows; an ensemble as the paper has it is moment-matched."""
     dist = model.predict_dist(X, method.samples) if method.samples else model.predict_dist(X)
     if method.family == "SSP-paper" and hasattr(dist, "moment_matched"):
         dist = dist.moment_matched()
     matched: AnyDistribution = dist
     return matched
+
+
+def _reactions(model: Any, method: Method, parts: Parts, seed: int) -> dict[str, Any]:
+    """What the method says when a sensor fails; the single pass of RDeepSense has two scores."""
+    one_pass = method.samples is None and hasattr(model, "epistemic_std")
+    return reactions(parts, lambda X: _predict(model, method, X), model if one_pass else None, seed)
 
 
 def _add_kl(figures: dict[str, Any], dist: AnyDistribution, study: Study, parts: Parts) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rdeepsense import metrics
 from rdeepsense.distributions import AnyDistribution
+from rdeepsense.reject import doubt
 from rdeepsense.reproduce.jackknife import (
     Floats,
     block_sums,
@@ -106,15 +107,16 @@ def _macro_f1(confusion: Floats) -> float:
 
 
 def _risk_coverage(dist: AnyDistribution, rows: dict[str, Floats], parts: Parts) -> dict[str, Any]:
-    """The error of the rows that are kept when the least certain ones are refused."""
+    """The error of the rows that are kept when the least certain ones are refused.
+
+    At least the share asked for is kept: more where rows are equally uncertain.
+    """
     if dist.is_categorical:
-        doubt = -_categorical(dist).probs.max(axis=-1)
         risk, name = 1 - rows["accuracy"], "error rate"
     else:
-        doubt = dist.std.reshape(len(dist), -1).mean(axis=1)
         risk, name = rows["mae"], f"MAE ({parts.task.unit})"
-    mean = np.cumsum(risk[np.argsort(doubt, kind="stable")]) / np.arange(1, len(risk) + 1)
-    ends = [max(1, round(share * len(risk))) - 1 for share in KEPT]
+    coverage, mean = metrics.risk_coverage(doubt(dist), risk)
+    ends = np.searchsorted(coverage, np.array(KEPT) - 1e-9)
     return {"kept": list(KEPT), "risk": plain(mean[ends]), "risk_name": name}
 
 

@@ -81,6 +81,11 @@ def over_seeds(trainings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             merged[key] = first[key] | {inner: values}
     if first.get("group_coverage"):
         merged["group_coverage"] = means([one["group_coverage"] for one in trainings])
+    if first.get("faults"):
+        merged["faults"] = {
+            kind: {name: mean([one["faults"][kind][name] for one in trainings]) for name in figures}
+            for kind, figures in first["faults"].items()
+        }
     if "fit_seconds" in first:
         merged["fit_seconds"] = mean([training["fit_seconds"] for training in trainings])
     if first.get("chosen"):

@@ -100,6 +100,32 @@ def spectra(windows: ArrayLike, intervals: int = INTERVALS) -> Floats:
     return flat
 
 
+def waveforms(
+    spectra: ArrayLike, channels: int = len(CHANNELS), intervals: int = INTERVALS, seed: int = 0
+) -> Floats:
+    """Windows (rows, length, channels) with these `spectra`, which do not tell the phases.
+
+    Phases are drawn at random, for each interval by itself. Only intervals of an even number of
+    samples are known.
+    """
+    values = np.asarray(spectra, np.float32)
+    if values.ndim != 2 or values.shape[1] % (intervals * channels):
+        raise InputError(
+            f"spectra has shape {values.shape}; accepted: (rows, {intervals} intervals x "
+            f"{channels} channels x terms)"
+        )
+    rows = len(values)
+    terms = values.reshape(rows, intervals, channels, -1).transpose(0, 1, 3, 2)
+    phases = np.random.default_rng(seed).uniform(0, 2 * np.pi, terms.shape)
+    phases[:, :, -1] = np.pi * (phases[:, :, -1] < np.pi)  # at half the rate a term is real
+    complex_terms = np.maximum(np.exp(terms) - QUIET, 0) * np.exp(1j * phases)
+    complex_terms[:, :, 0] = terms[:, :, 0]
+    samples = 2 * (terms.shape[2] - 1)
+    parts = fft.irfft(complex_terms, samples, axis=2, norm="forward")
+    flat: Floats = parts.reshape(rows, intervals * samples, channels).astype(np.float32)
+    return flat
+
+
 def spectra_names(
     channels: Sequence[str] = CHANNELS, length: int = LENGTH, intervals: int = INTERVALS
 ) -> tuple[str, ...]:

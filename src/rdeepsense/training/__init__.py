@@ -4,6 +4,7 @@ from rdeepsense.training.bank import Bank, DenseBank, ModuleBank, stack
 from rdeepsense.training.chunks import train_networks
 from rdeepsense.training.loop import train, validation_nll
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
+from rdeepsense.training.windows import StreamedRows, Windows
 
 __all__ = [
     "Bank",
@@ -11,7 +12,9 @@ __all__ = [
     "ModuleBank",
     "Rows",
     "Schedule",
+    "StreamedRows",
     "TrainingRecord",
+    "Windows",
     "stack",
     "train",
     "train_networks",

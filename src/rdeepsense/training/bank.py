@@ -34,17 +34,16 @@ class Bank(nn.Module, ABC):
 
     @property
     def width(self) -> int:
-        """The widest layer of a member."""
-        layers = [m for m in self._moulds[0].modules() if isinstance(m, nn.Linear)]
-        return max(layer.out_features for layer in layers)
+        """The most numbers that a layer of a member makes of one row."""
+        return max(1, self._moulds[0].width)
 
     @abstractmethod
     def forward(self, x: Tensor, each: bool = False) -> Params:
         """The parameters of all members for one shared batch, or with `each` for one batch each."""
 
     @abstractmethod
-    def clip_gradients(self, limit: float) -> None:
-        """Scale each member's gradient to a norm of at most `limit`."""
+    def clip_gradients(self, gradients: Sequence[Tensor], limit: float) -> None:
+        """Scale each member's part of `gradients`, one per parameter, to a norm of `limit`."""
 
     @abstractmethod
     def decay_weights(self, factors: Tensor) -> None:
@@ -102,9 +101,11 @@ class DenseBank(Bank):
             parameter.data = torch.stack(own)[:, None]
 
     def _add_layer(self, modules: Sequence[nn.Linear], drop_prob: Tensor) -> None:
-        self.register_buffer(
-            f"keep_prob_{len(self.drops)}", (1 - drop_prob).view(-1, 1, 1), persistent=False
-        )
+        keep_prob = (1 - drop_prob).view(-1, 1, 1)
+        # 16 random bits, read as a number, are at most this with the probability to keep.
+        threshold = ((keep_prob * 65536).round() - 32769).to(torch.int16)
+        self.register_buffer(f"keep_prob_{len(self.drops)}", keep_prob, persistent=False)
+        self.register_buffer(f"threshold_{len(self.drops)}", threshold, persistent=False)
         self.steps.append(len(self.drops))
         self.drops.append(bool(drop_prob.any()))
         self.weights.append(torch.stack([m.weight.detach().T for m in modules]).contiguous())
@@ -113,27 +114,38 @@ class DenseBank(Bank):
     def forward(self, x: Tensor, each: bool = False) -> Params:
         h = x if each else x.expand(self.size, *x.shape)
         for step in self.steps:
-            if isinstance(step, nn.Module):
-                h = step(h)
-            else:
-                h = torch.baddbmm(self.biases[step], self._drop(h, step), self.weights[step])
+            h = step(h) if isinstance(step, nn.Module) else self._layer(h, step)
         params: Params = self.head(h)
         return params
+
+    def _layer(self, h: Tensor, layer: int) -> Tensor:
+        h = self._drop(h, layer)
+        weight: Tensor = self.weights[layer]
+        bias: Tensor = self.biases[layer]
+        if self.size == 1:
+            return torch.addmm(bias.view(-1), h.squeeze(0), weight.squeeze(0)).unsqueeze(0)
+        if torch.compiler.is_compiling():  # baddbmm would first copy the bias over all rows
+            return torch.bmm(h, weight) + bias
+        return torch.baddbmm(bias, h, weight)
 
     def _drop(self, h: Tensor, layer: int) -> Tensor:
         if not (self.training and self.drops[layer]):
             return h
         keep_prob: Tensor = getattr(self, f"keep_prob_{layer}")
-        # 16 random bits decide an entry, so one 64-bit draw serves four: random numbers are what
-        # dropout costs. A probability of 1 is exact, others to 2^-16.
+        if torch.compiler.is_compiling():
+            return torch.where(torch.rand_like(h) < keep_prob, h / keep_prob, 0.0)
+        # Random numbers are what dropout costs: one 64-bit draw serves four entries. A probability
+        # of 1 is exact, others to 2^-16. All of this stays in one type a line, which is vectorised.
         bits = torch.empty((h.numel() + 3) // 4, dtype=torch.int64, device=h.device)
         bits = bits.random_(-(2**63), None).view(torch.int16)[: h.numel()].view(h.shape)
-        kept = bits <= ((keep_prob * 65536).round() - 32769).to(torch.int16)
-        return h * torch.where(kept, 1 / keep_prob, 0.0)
+        kept = bits.le_(getattr(self, f"threshold_{layer}")).to(h.dtype)
+        return h * kept.div_(keep_prob)
 
-    def clip_gradients(self, limit: float) -> None:
-        gradients = [p.grad for p in self.parameters() if p.grad is not None]
-        norms = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()
+    def clip_gradients(self, gradients: Sequence[Tensor], limit: float) -> None:
+        squares = [g.flatten(1).square().sum(1) for g in gradients]
+        norms = torch.stack(squares).sum(0).sqrt()
+        if norms.device.type == "cpu" and bool((norms <= limit).all()):
+            return
         factors = (limit / (norms + 1e-6)).clamp(max=1.0)
         for gradient in gradients:
             gradient.mul_(factors.view(-1, *[1] * (gradient.ndim - 1)))
@@ -168,14 +180,17 @@ class ModuleBank(Bank):
         params: Params = type(outputs[0])(*map(torch.stack, zip(*outputs, strict=True)))
         return params
 
-    def clip_gradients(self, limit: float) -> None:
-        for member in self.members:
-            nn.utils.clip_grad_norm_(member.parameters(), limit)
+    def clip_gradients(self, gradients: Sequence[Tensor], limit: float) -> None:
+        each = len(gradients) // self.size
+        for start in range(0, len(gradients), each):
+            own = list(gradients[start : start + each])
+            norm = torch.stack(torch._foreach_norm(own)).norm()
+            torch._foreach_mul_(own, (limit / (norm + 1e-6)).clamp(max=1.0))
 
     def decay_weights(self, factors: Tensor) -> None:
         for member, factor in zip(self.members, factors, strict=True):
             for parameter in member.parameters():
-                if parameter.ndim > 1:
+                if parameter.ndim > 1 and parameter.requires_grad:
                     parameter.data.mul_(factor)
 
     def keep(self, members: Tensor) -> None:

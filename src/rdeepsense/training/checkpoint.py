@@ -57,13 +57,13 @@ class Checkpoint:
         self._next = end + (end - start) / SHARE_OF_TIME
 
 
-def fingerprint(settings: str, tensors: Iterable[Tensor | None]) -> str:
+def fingerprint(settings: str, contents: Iterable[Tensor | str | None]) -> str:
     """One digest for everything that a run's result depends on."""
     digest = hashlib.sha256(f"{torch.__version__} {settings}".encode())
-    for tensor in tensors:
-        if tensor is None:
-            digest.update(b"none")
+    for content in contents:
+        if isinstance(content, Tensor):
+            digest.update(f"{content.dtype} {tuple(content.shape)}".encode())
+            digest.update(content.detach().cpu().contiguous().numpy().data)
         else:
-            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+            digest.update(str(content).encode())
     return digest.hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 STEPS = (2_500, 4_000)  # for small tables and for large ones
@@ -26,6 +27,18 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def total(self) -> int:
+        """Rows of an epoch."""
+        return len(self)
+
+    def turn_to(self, window: int) -> None:
+        """Bring the rows of this window; in memory every window is the whole table."""
+
+    def signature(self) -> list[Tensor | str | None]:
+        """What a checkpoint's fingerprint is made of."""
+        return [self.x, self.y, self.weight]
 
 
 @dataclass(frozen=True)
@@ -72,9 +85,10 @@ class Schedule:
         evaluate_every = min(steps, max(1, steps // EVALUATIONS, costly))
         return cls(steps, batch_size, learning_rate, evaluate_every, EVALUATIONS // 2, seed)
 
-    def learning_rate_at(self, step: int) -> float:
-        """Cosine: lr/2 (1 + cos(pi step / steps))."""
-        return 0.5 * self.learning_rate * (1 + math.cos(math.pi * step / self.steps))
+    def learning_rates(self) -> Tensor:
+        """Cosine: lr/2 (1 + cos(pi step / steps)), one for every step."""
+        step = torch.arange(self.steps, dtype=torch.float64)
+        return (0.5 * self.learning_rate * (1 + torch.cos(math.pi * step / self.steps))).float()
 
 
 @dataclass

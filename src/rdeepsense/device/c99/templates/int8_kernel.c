@@ -9,21 +9,26 @@ static uint32_t four_of(const void *from)
 }
 #endif
 
-/* sum[0..n) += W x for one block of n <= 64 outputs: in it groups of four inputs, in a group
-   output by output. All paths give the same sums; wide ones go past n, into room left for that. */
+/* add_block: sum[0..n) += W x for one block of n <= 64 outputs: in it groups of four inputs, in a
+   group output by output. All give the same sums; wide ones go past n, into room left for that. */
+#if defined(__SSE2__)
+
+/* Of the count groups that group names, or without it the first count ones. */
 #if defined(__AVX512VNNI__) && defined(__AVX512F__)
-static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
-                      int32_t *restrict sum)
+static void add_block(const int8_t *w, const uint8_t *x, const uint16_t *group, unsigned count,
+                      unsigned n, int32_t *restrict sum)
 {
     __m512i s[4];
     unsigned g, j;
     for (j = 0; j < 4; ++j) {
         s[j] = _mm512_loadu_si512(sum + 16 * j);
     }
-    for (g = 0; g < groups; ++g, w += 4 * n) {
-        const __m512i four = _mm512_set1_epi32((int)four_of(x + 4 * g));
+    for (g = 0; g < count; ++g) {
+        const unsigned at = group == 0 ? g : group[g];
+        const int8_t *p = w + 4 * n * at;
+        const __m512i four = _mm512_set1_epi32((int)four_of(x + 4 * at));
         for (j = 0; j < 4; ++j) {
-            s[j] = _mm512_dpbusd_epi32(s[j], four, _mm512_loadu_si512(w + 64 * j));
+            s[j] = _mm512_dpbusd_epi32(s[j], four, _mm512_loadu_si512(p + 64 * j));
         }
     }
     for (j = 0; j < 4; ++j) {
@@ -31,18 +36,19 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
     }
 }
 #elif defined(__AVX2__)
-static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
-                      int32_t *restrict sum)
+static void add_block(const int8_t *w, const uint8_t *x, const uint16_t *group, unsigned count,
+                      unsigned n, int32_t *restrict sum)
 {
     unsigned g, j, k;
     for (j = 0; j < n; j += 16) {
-        const int8_t *p = w + 4 * j;
         __m256i s[4];
         for (k = 0; k < 4; ++k) {
             s[k] = _mm256_setzero_si256();
         }
-        for (g = 0; g < groups; ++g, p += 4 * n) {
-            const __m128i bytes = _mm_cvtsi32_si128((int)four_of(x + 4 * g));
+        for (g = 0; g < count; ++g) {
+            const unsigned at = group == 0 ? g : group[g];
+            const int8_t *p = w + 4 * (n * at + j);
+            const __m128i bytes = _mm_cvtsi32_si128((int)four_of(x + 4 * at));
             const __m256i four = _mm256_broadcastq_epi64(_mm_cvtepu8_epi16(bytes));
             for (k = 0; k < 4; ++k) {
                 const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * k));
@@ -57,19 +63,20 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
         }
     }
 }
-#elif defined(__SSE2__)
-static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
-                      int32_t *restrict sum)
+#else
+static void add_block(const int8_t *w, const uint8_t *x, const uint16_t *group, unsigned count,
+                      unsigned n, int32_t *restrict sum)
 {
     unsigned g, j, k;
     for (j = 0; j < n; j += 8) {
-        const int8_t *p = w + 4 * j;
         __m128i s[4];
         for (k = 0; k < 4; ++k) {
             s[k] = _mm_setzero_si128();
         }
-        for (g = 0; g < groups; ++g, p += 4 * n) {
-            const __m128i bytes = _mm_cvtsi32_si128((int)four_of(x + 4 * g));
+        for (g = 0; g < count; ++g) {
+            const unsigned at = group == 0 ? g : group[g];
+            const int8_t *p = w + 4 * (n * at + j);
+            const __m128i bytes = _mm_cvtsi32_si128((int)four_of(x + 4 * at));
             const __m128i wide = _mm_unpacklo_epi8(bytes, _mm_setzero_si128());
             const __m128i four = _mm_unpacklo_epi64(wide, wide);
             for (k = 0; k < 2; ++k) {
@@ -89,7 +96,29 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
         }
     }
 }
-#elif defined(__ARM_NEON)
+#endif
+
+/* sum += W x. Groups that are all zero are skipped if there is room to say which ones are not. */
+static void add_products(const layer *l, const uint8_t *x, uint16_t *group, int32_t *restrict sum)
+{
+    const int8_t *w = l->weight;
+    const unsigned groups = l->groups, outputs = l->outputs;
+    unsigned count = groups, g, o;
+    if (group != 0) {
+        for (count = g = 0; g < groups; ++g) {
+            group[count] = (uint16_t)g;
+            count += four_of(x + 4 * g) != 0;
+        }
+    }
+    for (o = 0; o < outputs; o += 64) {
+        const unsigned n = outputs - o < 64 ? outputs - o : 64;
+        add_block(w, x, group, count, n, sum + o);
+        w += 4 * groups * n;
+    }
+}
+#else
+
+#if defined(__ARM_NEON)
 static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
                       int32_t *restrict sum)
 {
@@ -170,9 +199,10 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
 }
 #endif
 
-/* sum += W x. */
-static void add_products(const int8_t *w, const uint8_t *x, unsigned groups, unsigned outputs,
-                         int32_t *restrict sum)
+/* sum += W x, all of it: to skip did not pay here. */
+#define add_products(l, x, group, sum) add_all((l)->weight, x, (l)->groups, (l)->outputs, sum)
+static void add_all(const int8_t *w, const uint8_t *x, unsigned groups, unsigned outputs,
+                    int32_t *restrict sum)
 {
     unsigned o;
     for (o = 0; o < outputs; o += 64) {
@@ -181,3 +211,4 @@ static void add_products(const int8_t *w, const uint8_t *x, unsigned groups, uns
         w += 4 * groups * n;
     }
 }
+#endif

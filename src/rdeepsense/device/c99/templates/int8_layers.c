@@ -12,11 +12,16 @@ static const layer layers[] = {
 #define LAYERS @count@
 #define LIMIT @limit@
 #define ZERO @zero@
+#define ROOM @ins@ /* for the inputs of a layer */
 
 typedef struct {
     int32_t sum[@outs@];
     float raw[@columns@];
-    uint8_t byte[2][@ins@]; /* of the inputs the high and the low ones, then activations */
+    uint8_t byte[ROOM]; /* the inputs' high ones, then activations */
+    union {
+        uint8_t low[ROOM];        /* the inputs' low ones */
+        uint16_t group[ROOM / 4]; /* of four activations: those that are not all zero */
+    } room;
 } work;
 typedef char scratch_fits[sizeof(work) == @NAME@_SCRATCH_BYTES ? 1 : -1];
 

@@ -3,8 +3,12 @@
 static void to_bytes(const layer *l, const int32_t *restrict sum, uint8_t *restrict byte)
 {
     const float *restrict factor = l->factor;
-    const unsigned n = l->outputs;
-    unsigned i;
+    unsigned n = l->outputs, i;
+#if !defined(__arm__)
+    if (n > ROOM) {
+        n = ROOM; /* never, but without this gcc -O3 warns that byte may be too short */
+    }
+#endif
     for (i = 0; i < n; ++i) {
         int32_t h = (int32_t)((float)sum[i] * factor[i]);
         h = h > 0 ? h : 0;
@@ -33,11 +37,11 @@ static int network(const float *x, work *w)
             }
         }
         q = (uint32_t)((int32_t)z + ZERO) >> 1;
-        w->byte[0][i] = (uint8_t)(q >> 8);
-        w->byte[1][i] = (uint8_t)(q & 255u);
+        w->byte[i] = (uint8_t)(q >> 8);
+        w->room.low[i] = (uint8_t)(q & 255u);
     }
     for (; i % 4 != 0; ++i) {
-        w->byte[0][i] = w->byte[1][i] = 0;
+        w->byte[i] = w->room.low[i] = 0;
     }
     for (l = 0;; ++l) {
         const unsigned n = layers[l].outputs;
@@ -45,17 +49,17 @@ static int network(const float *x, work *w)
         for (i = 0; i < n; ++i) {
             w->sum[i] = l == 0 ? 0 : bias[i];
         }
-        add_products(layers[l].weight, w->byte[0], layers[l].groups, n, w->sum);
+        add_products(layers + l, w->byte, l == 0 ? 0 : w->room.group, w->sum);
         if (l == 0) {
             for (i = 0; i < n; ++i) {
                 w->sum[i] = w->sum[i] * 256 + bias[i];
             }
-            add_products(layers[l].weight, w->byte[1], layers[l].groups, n, w->sum);
+            add_products(layers + l, w->room.low, 0, w->sum);
         }
         if (l + 1 == LAYERS) {
             break;
         }
-        to_bytes(layers + l, w->sum, w->byte[0]);
+        to_bytes(layers + l, w->sum, w->byte);
     }
     for (i = 0; i < layers[l].outputs; ++i) {
         w->raw[i] = (float)w->sum[i] * layers[l].factor[i] + @name@_head_bias[i];

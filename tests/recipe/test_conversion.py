@@ -155,7 +155,7 @@ def test_converted_networks_can_be_copied_and_pickled() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ConversionError, match="Conv1d has no Linear layer"):
+    with pytest.raises(ConversionError, match="Conv1d has no Linear layer for the output"):
         convert(nn.Conv1d(1, 1, 3))
     with pytest.raises(InputError, match="unknown likelihood 'beta'"):
         convert(sequential(), "beta")

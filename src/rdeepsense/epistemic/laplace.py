@@ -1,0 +1,153 @@
+"""Last-layer Laplace: what the training rows leave open about the last layer's weights.
+
+With the last hidden layer's numbers phi (and a 1 for the bias), a Gaussian prior of precision
+`prior` on the weights and the curvature of the loss at the trained ones,
+
+    H = sum_n w_n phi_n phi_n^T + prior I,      Var[mu(x)] = phi(x)^T H^-1 phi(x)
+
+w_n is the Fisher information of row n about its mean or logits: 1 / var for a Gaussian,
+(df + 1) / ((df + 3) scale^2) for a Student-t, p (1 - p) for a class. For one Gaussian output this
+is Bayesian linear regression on phi, exactly. Several outputs share one matrix: w_n is their mean,
+and output k's variance is multiplied by mean(w) / mean(w_k) (a Kronecker factor, diagonal).
+
+The prior is the one of greatest marginal likelihood (MacKay 1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rdeepsense.errors import InputError
+from rdeepsense.heads import Params
+from rdeepsense.heads.categorical import CategoricalParams
+from rdeepsense.heads.gaussian import GaussianParams
+from rdeepsense.heads.student import StudentTParams
+from rdeepsense.recipe import StochasticNetwork
+
+LOG_PRIOR = (-12.0, 12.0)  # where the precision of the prior is sought
+TINY = 1e-12  # of the greatest eigenvalue; a smaller prior would be lost in rounding
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """A fitted last layer: one matrix, `root` root^T = H^-1, and a number for each output."""
+
+    root: NDArray[np.float32]
+    ratio: NDArray[np.float64]
+    prior: float
+
+    @classmethod
+    def fit(cls, network: StochasticNetwork, batches: Iterable[tuple[Tensor, Tensor]]) -> Laplace:
+        """One pass over the training rows, in batches of (x, weights of the rows).
+
+        The network is in evaluation mode afterwards.
+        """
+        network.eval()
+        layer = _last_layer(network)
+        outputs = network.head.outputs
+        size = layer.in_features + 1
+        matrix = layer.weight.new_zeros((size, size), dtype=torch.float64)
+        shares = matrix.new_zeros(outputs)
+        rows = 0.0
+        with torch.no_grad():
+            for x, weight in batches:
+                params, phi = features(network, x)
+                information = _information(params).double() * weight[:, None]
+                phi = phi.double()
+                matrix += (phi * information.mean(1, keepdim=True)).T @ phi
+                shares += information.sum(0)
+                rows += float(weight.sum())
+        if not rows:
+            raise InputError("the Laplace approximation was given no rows to fit")
+        ratio = (shares.mean() / shares.clamp_min(TINY * rows)).cpu().numpy()
+        weights = layer.weight[:outputs].detach().double()
+        squares = weights.square().sum(1) + layer.bias[:outputs].detach().double().square()
+        prior = _prior(torch.linalg.eigvalsh(matrix).cpu().numpy(), squares.cpu().numpy() / ratio)
+        matrix.diagonal().add_(prior)
+        lower = torch.linalg.cholesky(matrix)
+        eye = torch.eye(size, dtype=torch.float64, device=matrix.device)
+        root = torch.linalg.solve_triangular(lower, eye, upper=False).T
+        return cls(root.cpu().numpy().astype(np.float32), ratio, prior)
+
+    def variance(self, phi: Tensor) -> Tensor:
+        """phi^T H^-1 phi (rows, outputs), for phi as `features` gives it."""
+        root = torch.from_numpy(self.root).to(phi)
+        ratio = torch.from_numpy(self.ratio).to(phi)
+        return (phi @ root).square().sum(1, keepdim=True) * ratio
+
+
+def by_laplace(network: StochasticNetwork, x: Tensor, fitted: Laplace) -> tuple[Params, Tensor]:
+    """The single pass, and the variance (rows, outputs) of its mean or logits."""
+    network.eval()
+    with torch.no_grad():
+        params, phi = features(network, x)
+        if phi.shape[1] != len(fitted.root):
+            raise InputError(
+                f"the Laplace approximation was fitted on {len(fitted.root) - 1} numbers of the "
+                f"last layer, the network has {phi.shape[1] - 1}"
+            )
+        return params, fitted.variance(phi)
+
+
+def features(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
+    """What the network says, and what its last layer reads, with a 1 for the bias."""
+    with _inputs(_last_layer(network)) as seen:
+        params: Params = network(x)
+    phi = seen[-1]
+    if phi.ndim != 2:
+        raise InputError(
+            f"the last layer reads a tensor of shape {tuple(phi.shape)}; the Laplace approximation "
+            "needs (rows, features)"
+        )
+    return params, functional.pad(phi, (0, 1), value=1.0)
+
+
+def _last_layer(network: StochasticNetwork) -> nn.Linear:
+    layer = network.body.get_submodule(network.output)
+    assert isinstance(layer, nn.Linear)
+    return layer
+
+
+@contextmanager
+def _inputs(layer: nn.Module) -> Iterator[list[Tensor]]:
+    seen: list[Tensor] = []
+    hook = layer.register_forward_pre_hook(lambda _module, args: seen.append(args[0]))
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+def _information(params: Params) -> Tensor:
+    """Fisher information about the mean, or the logits, (rows, outputs)."""
+    if isinstance(params, GaussianParams):
+        return 1 / params.var
+    if isinstance(params, StudentTParams):
+        return (params.df + 1) / ((params.df + 3) * params.scale**2)
+    if isinstance(params, CategoricalParams):
+        probs = torch.softmax(params.logits, -1)
+        return probs * (1 - probs)
+    raise InputError(f"the Laplace approximation has no rule for {type(params).__name__}")
+
+
+def _prior(eigenvalues: NDArray[np.float64], squares: NDArray[np.float64]) -> float:
+    """The precision of greatest marginal likelihood, `squares` the squared norm of each output's
+    weights: log p = outputs / 2 (size log prior - sum log(e + prior)) - prior / 2 sum squares."""
+    spectrum = np.maximum(eigenvalues, 0.0)
+
+    def loss(log_prior: float) -> float:
+        prior = np.exp(log_prior)
+        fit = np.sum(log_prior - np.log(spectrum + prior))
+        return float(prior * squares.sum() - len(squares) * fit)
+
+    best = float(np.exp(minimize_scalar(loss, bounds=LOG_PRIOR, method="bounded").x))
+    return max(best, TINY * float(spectrum.max()))

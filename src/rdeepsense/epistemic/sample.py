@@ -1,0 +1,39 @@
+"""Monte Carlo dropout as the reference: the variance of the mean over k passes with masks drawn."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rdeepsense.heads import Params
+from rdeepsense.recipe import StochasticNetwork
+
+CHUNK = 8_192  # rows times passes of one batch
+
+
+def by_sampling(
+    network: StochasticNetwork, x: Tensor, samples: int = 100, seed: int = 0
+) -> tuple[Params, Tensor]:
+    """The single pass, and the population variance (rows, outputs) of the mean over `samples`.
+
+    Sums are taken of the distances to the single pass, in float64, so that they do not cancel.
+    """
+    network.eval()
+    forked = [x.device] if x.device.type == "cuda" else []
+    with torch.no_grad(), torch.random.fork_rng(devices=forked):
+        params = network(x)
+        centre: Tensor = next(iter(params))
+        first = torch.zeros_like(centre, dtype=torch.float64)
+        second = torch.zeros_like(first)
+        torch.manual_seed(seed)
+        with network.sampling():
+            left = samples
+            while left:
+                passes = min(left, max(1, CHUNK // len(x)))
+                drawn: Tensor = next(iter(network(x.repeat(passes, *[1] * (x.ndim - 1)))))
+                away = (drawn.reshape(passes, *centre.shape) - centre).double()
+                first += away.sum(0)
+                second += away.square().sum(0)
+                left -= passes
+    variance = second / samples - (first / samples) ** 2
+    return params, variance.clamp_min(0).to(centre)

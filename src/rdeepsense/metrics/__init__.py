@@ -1,0 +1,54 @@
+"""How good are predictive distributions? Pure functions of a distribution and the truth.
+
+Every metric of a distribution pools all entries (samples and outputs alike) into one float and
+refuses a truth of another shape. `evaluate` gives all that apply, `per_output` one metric for each
+output. `risk_coverage`, `aurc` and `auroc` judge a score, one number per row.
+"""
+
+from __future__ import annotations
+
+from rdeepsense.metrics.classification import accuracy, brier, ece, f1, mefp
+from rdeepsense.metrics.evaluation import evaluate
+from rdeepsense.metrics.general import Metric, nll, per_output
+from rdeepsense.metrics.regression import (
+    LEVELS,
+    calibration_curve,
+    coverage,
+    crps,
+    curve_area,
+    deviation_area,
+    deviation_floor,
+    interval_score,
+    mae,
+    nll_paper,
+    rmse,
+    sharpness,
+)
+from rdeepsense.metrics.selective import aurc, auroc, risk_coverage
+
+__all__ = [
+    "LEVELS",
+    "Metric",
+    "accuracy",
+    "aurc",
+    "auroc",
+    "brier",
+    "calibration_curve",
+    "coverage",
+    "crps",
+    "curve_area",
+    "deviation_area",
+    "deviation_floor",
+    "ece",
+    "evaluate",
+    "f1",
+    "interval_score",
+    "mae",
+    "mefp",
+    "nll",
+    "nll_paper",
+    "per_output",
+    "risk_coverage",
+    "rmse",
+    "sharpness",
+]

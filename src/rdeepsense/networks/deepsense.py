@@ -1,0 +1,129 @@
+"""DeepSense (Yao et al. 2017): convolutions over frequency, then a GRU over time.
+
+For every interval of a quarter of a second, each sensor's frequency response goes through
+convolutions of its own (all axes of the sensor are channels of the first); their outputs are merged
+by further convolutions; a stacked GRU reads what they make of one interval after the other. Its
+states are averaged over time, and one Linear layer gives the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rdeepsense.errors import InputError
+from rdeepsense.networks.spectrum import FrequencyResponse
+
+KERNEL, PADDING = (1, 3), (0, 1)
+POOLS = ("mean", "last")
+
+
+@dataclass(frozen=True)
+class DeepSense:
+    """What a DeepSense network looks like; the number of outputs is found when it is fitted.
+
+    Parameters
+    ----------
+    sensors : channels of each sensor, in the order of the window's channels: ``(3, 3)`` is an
+        accelerometer and a gyroscope.
+    interval : samples of one interval, which must divide the length of a window; 12 is a quarter
+        of a second at 50 Hz.
+    filters : of every convolution.
+    depth : convolutions for each sensor, and again for the merged ones.
+    hidden : states of each GRU layer.
+    layers : of the GRU.
+    pool : "mean" of the states over time, or the "last" one.
+    """
+
+    sensors: Sequence[int] = (3, 3)
+    interval: int = 12
+    filters: int = 32
+    depth: int = 2
+    hidden: int = 64
+    layers: int = 2
+    pool: str = "mean"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sensors, list | tuple) or not self.sensors:
+            raise InputError(
+                f"sensors = {self.sensors!r} does not list the number of channels of each "
+                "sensor, such as (3, 3)"
+            )
+        object.__setattr__(self, "sensors", tuple(self.sensors))
+        sizes = {f"sensors[{k}]": size for k, size in enumerate(self.sensors)}
+        names = ("interval", "filters", "depth", "hidden", "layers")
+        for name, size in (sizes | {name: getattr(self, name) for name in names}).items():
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise InputError(f"{name} = {size!r} is not a whole number of at least 1")
+        if self.pool not in POOLS:
+            raise InputError(f"pool = {self.pool!r} is unknown; accepted: {', '.join(POOLS)}")
+
+    def build(self, outputs: int) -> nn.Module:
+        """A new network for windows (rows, time, channels)."""
+        return DeepSenseNetwork(self, outputs)
+
+    def arguments(self) -> dict[str, Any]:
+        """What a model file keeps of it."""
+        return asdict(self)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuse rows of a shape that the network cannot take."""
+        channels = sum(self.sensors)
+        flat = len(shape) == 1 and shape[0] % (channels * self.interval) == 0
+        windows = len(shape) == 2 and shape[1] == channels and shape[0] % self.interval == 0
+        if not (flat or windows):
+            raise InputError(
+                f"X has rows of shape {shape}; DeepSense with sensors = {self.sensors} takes "
+                f"windows (rows, time, {channels}), or the same flattened, with a time that is a "
+                f"multiple of interval = {self.interval}"
+            )
+
+
+class DeepSenseNetwork(nn.Module):
+    """The network itself, on windows (rows, time, channels), raw or standardised by channel."""
+
+    def __init__(self, spec: DeepSense, outputs: int) -> None:
+        super().__init__()
+        self.sensors, self.pool = tuple(spec.sensors), spec.pool
+        self.response = FrequencyResponse(spec.interval)
+        terms = self.response.terms
+        # Terms are of very different size, so each gets a scale of its own.
+        self.scale = nn.BatchNorm1d(sum(self.sensors) * terms)
+        self.single = nn.ModuleList(
+            _convolutions(axes, spec.filters, spec.depth) for axes in self.sensors
+        )
+        self.merged = _convolutions(len(self.sensors) * spec.filters, spec.filters, spec.depth)
+        self.recurrent = nn.GRU(
+            spec.filters * terms, spec.hidden, num_layers=spec.layers, batch_first=True
+        )
+        self.output = nn.Linear(spec.hidden, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim == 2:
+            x = x.unflatten(1, (-1, sum(self.sensors)))
+        scaled = self.scale(self.response(x).flatten(1, 2))
+        parts = scaled.unflatten(1, (-1, self.response.terms)).transpose(2, 3)
+        split = parts.split(self.sensors, dim=1)
+        found = [own(part) for own, part in zip(self.single, split, strict=True)]
+        merged = self.merged(torch.cat(found, 1))
+        states, _ = self.recurrent(merged.transpose(1, 2).flatten(2))
+        pooled = states.mean(1) if self.pool == "mean" else states[:, -1]
+        output: Tensor = self.output(pooled)
+        return output
+
+
+def _convolutions(channels: int, filters: int, depth: int) -> nn.Sequential:
+    """Over the frequencies of (rows, channels, intervals, frequencies), interval by interval.
+
+    With the intervals as an axis, a channel that is dropped is dropped for the whole window.
+    """
+    layers: list[nn.Module] = []
+    for _ in range(depth):
+        convolution = nn.Conv2d(channels, filters, KERNEL, padding=PADDING, bias=False)
+        layers += [convolution, nn.BatchNorm2d(filters), nn.ReLU()]
+        channels = filters
+    return nn.Sequential(*layers)

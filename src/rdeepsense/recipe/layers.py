@@ -1,0 +1,67 @@
+"""Layers that drop parts of their input while training.
+
+    z ~ Bernoulli(1 - drop_prob),  y = (x * z) W + b                              (equation 2)
+
+z has the length of the layer's INPUT, biases are never dropped, and nothing is dropped after the
+output layer, so that mean and variance share the last hidden mask. The paper scales the weights by
+the keep probability at test time; here, as in torch, x is divided by it while training, which gives
+the same function at test time.
+
+A convolution's z has one entry per row and channel (Gal & Ghahramani 2015): neighbours in time or
+place are too alike for single ones to be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class DropoutLayer(nn.Module):
+    """A layer of torch's with dropout of its own, on in training mode.
+
+    A layer becomes one of these in place, so that it stays where it is registered.
+    """
+
+    drop_prob: float
+
+    @classmethod
+    def take(cls, layer: nn.Module, drop_prob: float) -> None:
+        """Make a layer one of these."""
+        layer.__class__ = cls
+        layer.drop_prob = drop_prob  # type: ignore[assignment]
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, drop_prob={self.drop_prob}"
+
+
+def mask(like: Tensor, shape: Sequence[int], drop_prob: float) -> Tensor:
+    """z / (1 - drop_prob) of this shape."""
+    return functional.dropout(like.new_ones(shape), drop_prob)
+
+
+class DropoutLinear(DropoutLayer, nn.Linear):
+    """A Linear layer that drops entries of its input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(functional.dropout(x, self.drop_prob, self.training))
+
+
+class DropoutConv1d(DropoutLayer, nn.Conv1d):
+    """A convolution that drops whole channels of its input, each for all of a row's times."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and self.drop_prob:
+            x = x * mask(x, (*x.shape[:-1], 1), self.drop_prob)
+        return super().forward(x)
+
+
+class DropoutConv2d(DropoutLayer, nn.Conv2d):
+    """A convolution that drops whole channels of its input, each for all of a row's places."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and self.drop_prob:
+            x = x * mask(x, (*x.shape[:-2], 1, 1), self.drop_prob)
+        return super().forward(x)

@@ -1,0 +1,221 @@
+"""Abstaining: predictions that are refused where a model is not sure enough (a reject option).
+
+    refuse = RejectOption(target_coverage=0.9).fit(model, X_val, y_val)
+    refuse.predict(X)     # masked where refused
+
+Rows are refused by a score, larger where the model is less sure:
+
+    score="predicted"   regression: the predicted standard deviation, of several outputs the mean
+                        over outputs of std / (standard deviation of that column of y_val);
+                        classes: 1 - the probability of the predicted class
+    score="epistemic"   regression: the same of `model.epistemic_std(X, method)`;
+                        classes: `model.mutual_information(X, method)`
+
+The first refuses rows that are noisy, the second rows unlike those trained on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from rdeepsense import metrics
+from rdeepsense.distributions import AnyDistribution
+from rdeepsense.errors import InputError
+
+Floats = NDArray[np.float64]
+SCORES = ("predicted", "epistemic")
+GOALS = ("threshold", "target_risk", "target_coverage")
+
+
+class RejectOption(BaseEstimator):
+    """Refuse the rows a fitted model is least sure of; exactly one goal is given.
+
+    Parameters
+    ----------
+    threshold : accept rows whose score is at most this.
+    target_risk : accept as many rows as possible with a validation risk of at most this. Risk is
+        the mean absolute error of the accepted rows, for classes their error rate. This is what
+        was found on the validation rows, not a guarantee for others; see `confidence`.
+    target_coverage : accept this share of the validation rows, those of the smallest score.
+    confidence : with `target_risk` and classes, a guarantee in the manner of Geifman & El-Yaniv
+        (2017): with at least this probability over validation rows drawn independently, the error
+        rate of accepted rows of the same kind is at most `target_risk`. It needs scores without
+        ties and costs coverage.
+    score : "predicted" or "epistemic" (see the module).
+    method : of the epistemic score, as of `model.epistemic_std` ("laplace", "delta", ...); None is
+        the model's own default.
+
+    After `fit`: `threshold_`, and on the validation rows `coverage_` (the share accepted) and
+    `risk_` (of the accepted rows; NaN where there are none).
+    """
+
+    def __init__(
+        self,
+        threshold: float | None = None,
+        target_risk: float | None = None,
+        target_coverage: float | None = None,
+        confidence: float | None = None,
+        score: str = "predicted",
+        method: str | None = None,
+    ) -> None:
+        self.threshold = threshold
+        self.target_risk = target_risk
+        self.target_coverage = target_coverage
+        self.confidence = confidence
+        self.score = score
+        self.method = method
+
+    def fit(self, model: Any, X_val: Any, y_val: Any) -> Self:
+        """Find the threshold on rows that the model was not trained on; returns self."""
+        self._check_options()
+        dist = model.predict_dist(X_val)
+        y = np.asarray(y_val)
+        if y.shape != dist.shape:
+            raise InputError(
+                f"y_val has shape {y.shape}, the model's predictions {dist.shape}: equal ones only"
+            )
+        if self.confidence is not None and not dist.is_categorical:
+            raise InputError("confidence is for classes, whose risk is a share of the rows")
+        self.model_ = model
+        if dist.is_categorical:
+            self.spread_ = np.ones(1)
+            loss = (model.predict(X_val) != y).astype(float)
+        else:
+            if not np.isfinite(y.astype(float)).all():
+                raise InputError("y_val must be finite")
+            self.spread_ = _spread(y)
+            loss = np.abs(dist.mean - y).reshape(len(y), -1).mean(axis=1)
+        score = self._score(X_val, dist)
+        self.threshold_ = self._threshold(score, loss)
+        accepted = score <= self.threshold_
+        self.coverage_ = float(accepted.mean())
+        self.risk_ = float(loss[accepted].mean()) if accepted.any() else float("nan")
+        return self
+
+    def uncertainty(self, X: Any) -> Floats:
+        """The score of each row, which is compared with `threshold_`."""
+        check_is_fitted(self)
+        return self._score(X, None)
+
+    def accept(self, X: Any) -> NDArray[np.bool_]:
+        """Whether each row is accepted."""
+        accepted: NDArray[np.bool_] = self.uncertainty(X) <= self.threshold_
+        return accepted
+
+    def predict(self, X: Any) -> Any:
+        """The model's predictions as a numpy masked array, masked where refused.
+
+        `.compressed()` are the accepted ones, `.mask` says which rows were refused, and
+        `.filled(value)` puts a value of your own there. Refused numbers are NaN beneath the mask,
+        so that code that does not know of masks cannot take them for predictions; class labels
+        have no such value and stay.
+        """
+        refused = ~self.accept(X)
+        predicted = np.array(self.model_.predict(X))
+        if predicted.dtype.kind == "f":
+            predicted[refused] = np.nan
+        mask = np.broadcast_to(refused.reshape(-1, *[1] * (predicted.ndim - 1)), predicted.shape)
+        return np.ma.masked_array(predicted, mask=mask)
+
+    def _score(self, X: Any, dist: AnyDistribution | None) -> Floats:
+        if self.score == "predicted":
+            return doubt(self.model_.predict_dist(X) if dist is None else dist, self.spread_)
+        return epistemic_doubt(self.model_, X, self.method, self.spread_)
+
+    def _threshold(self, score: Floats, loss: Floats) -> float:
+        if self.threshold is not None:
+            return float(self.threshold)
+        ordered = np.sort(score)
+        if self.target_coverage is not None:
+            # 0.1 + 0.2 of ten rows are three, whatever the last bit says.
+            kept = int(np.ceil(self.target_coverage * len(score) - 1e-9))
+            return float(ordered[kept - 1])
+        coverage, risk = metrics.risk_coverage(score, loss)
+        kept_by_point = np.rint(coverage * len(score)).astype(np.intp)
+        if self.confidence is not None:
+            risk = _upper_bounds(risk, kept_by_point, 1 - self.confidence)
+        assert self.target_risk is not None
+        allowed = np.flatnonzero(risk <= self.target_risk)
+        if not len(allowed):
+            best = int(np.argmin(risk))
+            raise InputError(
+                f"target_risk = {self.target_risk} is out of reach on these validation rows: the "
+                f"smallest risk{'' if self.confidence is None else ' bound'} is {risk[best]:.4g}, "
+                f"with {coverage[best]:.1%} of the rows accepted"
+            )
+        return float(ordered[kept_by_point[allowed[-1]] - 1])
+
+    def _check_options(self) -> None:
+        given = [name for name in GOALS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InputError(
+                f"give exactly one of {', '.join(GOALS)}; got {' and '.join(given) or 'none'}"
+            )
+        goal = float(getattr(self, given[0]))
+        if not np.isfinite(goal):
+            raise InputError(f"{given[0]} = {goal} is not finite")
+        if self.target_coverage is not None and not 0 < goal <= 1:
+            raise InputError(f"target_coverage = {goal}; accepted: above 0, up to 1")
+        if self.target_risk is not None and goal < 0:
+            raise InputError(f"target_risk = {goal}; accepted: 0 or more")
+        if self.confidence is not None:
+            if self.target_risk is None:
+                raise InputError("confidence goes with target_risk")
+            if not 0 < self.confidence < 1:
+                raise InputError(f"confidence = {self.confidence}; accepted: between 0 and 1")
+        if self.score not in SCORES:
+            raise InputError(f"score = {self.score!r} is unknown; accepted: {', '.join(SCORES)}")
+
+
+def doubt(dist: AnyDistribution, spread: ArrayLike = 1.0) -> Floats:
+    """One number per row: predicted std over `spread`, mean over outputs; or 1 - max p."""
+    if dist.is_categorical:
+        unsure: Floats = 1 - dist.mean.max(axis=-1)
+        return unsure
+    return _over_outputs(dist.std, spread)
+
+
+def epistemic_doubt(
+    model: Any, X: Any, method: str | None = None, spread: ArrayLike = 1.0
+) -> Floats:
+    """One number per row: epistemic std over `spread`, mean over outputs; or mutual information."""
+    options = {} if method is None else {"method": method}
+    if hasattr(model, "mutual_information"):
+        information: Floats = model.mutual_information(X, **options)
+        return information
+    if hasattr(model, "epistemic_std"):
+        return _over_outputs(model.epistemic_std(X, **options), spread)
+    raise InputError(
+        f'score = "epistemic" needs a model with epistemic_std; {type(model).__name__} has none'
+    )
+
+
+def _over_outputs(std: Floats, spread: ArrayLike) -> Floats:
+    mean: Floats = (std.reshape(len(std), -1) / np.asarray(spread)).mean(axis=1)
+    return mean
+
+
+def _spread(y: NDArray[Any]) -> Floats:
+    """The standard deviation of each column, 1 where it is constant."""
+    spread = y.reshape(len(y), -1).std(axis=0)
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _upper_bounds(risk: Floats, kept: NDArray[np.intp], delta: float) -> Floats:
+    """Clopper and Pearson's upper bounds of error rates, all of them valid at once.
+
+    Given the score of the last row that is kept, the m others are drawn alike; with e errors the
+    bound b solves P[Binomial(m, b) <= e] = delta / points. The union over all points of the curve
+    is what allows to choose one of them.
+    """
+    errors, others = np.rint(risk * kept), kept - 1
+    known = errors < others
+    bounds = np.ones(len(kept))
+    bounds[known] = betaincinv(errors[known] + 1, (others - errors)[known], 1 - delta / len(kept))
+    return bounds
