@@ -56,12 +56,11 @@ def test_target_coverage_is_exact() -> None:
     X = rows([5.0, 1.0, 4.0, 2.0, 3.0, 9.0, 8.0, 7.0, 6.0, 10.0])
     y = X[:, 1] / 2
     refuse = RejectOption(target_coverage=0.3).fit(Told(), X, y)
-    std_of_y = y.std()
     assert refuse.coverage_ == 0.3
-    assert refuse.threshold_ == pytest.approx(3 / std_of_y)
+    assert refuse.threshold_ == 3.0  # in the unit of y
     assert refuse.risk_ == pytest.approx((0.5 + 1 + 1.5) / 3)
     assert refuse.accept(X).tolist() == (X[:, 1] <= 3).tolist()
-    assert refuse.uncertainty(X) == pytest.approx(X[:, 1] / std_of_y)
+    assert refuse.uncertainty(X) == pytest.approx(X[:, 1])
     assert RejectOption(target_coverage=1.0).fit(Told(), X, y).coverage_ == 1.0
     assert RejectOption(target_coverage=0.31).fit(Told(), X, y).coverage_ == 0.4  # never less
 
@@ -104,8 +103,8 @@ def test_target_risk_where_the_risk_is_known() -> None:
 def test_confidence_holds_the_risk_on_other_rows() -> None:
     """Without a bound about half of the true risks, t / 2, are above the target."""
     bound, plain = [], []
-    for seed in range(60):
-        p, y = binary(600, seed)
+    for seed in range(40):
+        p, y = binary(3_000, seed)
         plain.append(RejectOption(target_risk=0.15).fit(ToldClasses(), p, y).threshold_ / 2)
         sure = RejectOption(target_risk=0.15, confidence=0.9).fit(ToldClasses(), p, y)
         bound.append(sure.threshold_ / 2)
@@ -149,6 +148,7 @@ def test_with_an_estimator() -> None:
     noisy = RejectOption(target_coverage=0.5).fit(model, X[400:], y[400:])
     assert noisy.coverage_ == 0.5
     assert noisy.predict(X).shape == (600, 2)
+    assert noisy.spread_ == pytest.approx(y[400:].std(axis=0))
     unlike = RejectOption(target_coverage=0.9, score="epistemic").fit(model, X[400:], y[400:])
     assert not unlike.accept(np.array([[40.0, -40.0]]))[0]
     assert clone(unlike).get_params()["score"] == "epistemic"

@@ -5,8 +5,8 @@
 
 Rows are refused by a score, larger where the model is less sure:
 
-    score="predicted"   regression: the predicted standard deviation, of several outputs the mean
-                        over outputs of std / (standard deviation of that column of y_val);
+    score="predicted"   regression: the predicted standard deviation in the unit of y; of several
+                        outputs the mean of std / (standard deviation of that column of y_val);
                         classes: 1 - the probability of the predicted class
     score="epistemic"   regression: the same of `model.epistemic_std(X, method)`;
                         classes: `model.mutual_information(X, method)`
@@ -202,9 +202,10 @@ def _over_outputs(std: Floats, spread: ArrayLike) -> Floats:
 
 
 def _spread(y: NDArray[Any]) -> Floats:
-    """The standard deviation of each column, 1 where it is constant."""
-    spread = y.reshape(len(y), -1).std(axis=0)
-    return np.where(spread > 0, spread, 1.0)
+    """The standard deviation of each column; 1 for a constant one, and for a single output."""
+    columns = y.reshape(len(y), -1)
+    spread = columns.std(axis=0)
+    return np.where((spread > 0) & (columns.shape[1] > 1), spread, 1.0)
 
 
 def _upper_bounds(risk: Floats, kept: NDArray[np.intp], delta: float) -> Floats:

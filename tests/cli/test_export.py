@@ -121,6 +121,58 @@ def test_onnx(run: Any, model: Path, csv: Path, dtype: str) -> None:
     assert apart.max() < 1e-5 if dtype == "float32" else apart.mean() < 0.05
 
 
+@needs_cc
+def test_epistemic_is_exported_in_every_form(run: Any, model: Path, csv: Path) -> None:
+    arguments = ("--epistemic", "laplace", "--to")
+    X = pl.read_csv(csv).select("a", "b [V]")
+    far = X.select(pl.all() * 9)
+    estimator = rds.load(model)
+    wanted = estimator.predict_dist(far, epistemic="laplace"), estimator.epistemic_std(far)
+
+    assert run("export", model, *arguments, "folded", "-o", "m.folded").code == 0
+    folded: Any = load("m.folded")
+    np.testing.assert_allclose(folded.predict(far.to_numpy(), True)[1], wanted[0].std, rtol=1e-9)
+    np.testing.assert_allclose(folded.epistemic_std(far.to_numpy()), wanted[1], rtol=1e-9)
+
+    assert run("export", model, *arguments, "onnx", "-o", "m.onnx").code == 0
+    session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
+    found = session.run(["std", "epistemic"], {"x": far.to_numpy().astype(np.float32)})
+    np.testing.assert_allclose(found[0][:, 0], wanted[0].std, rtol=1e-4)
+    np.testing.assert_allclose(found[1][:, 0], wanted[1], rtol=1e-4)
+
+    result = run("export", model, *arguments, "c99", "--name", "tank", "-o", "out")
+    assert result.code == 0, result.err
+    # 16 hidden numbers, 2 inputs and a constant: 19 * 20 / 2 numbers, and 2 for the output.
+    assert (
+        "of them        209 and 768 bytes of flash for the epistemic part (laplace)" in result.out
+    )
+    assert "#define TANK_EPISTEMIC 1\n" in Path("out/model.h").read_text()
+    command = ["cc", "-std=c99", "selftest.c", "model.c", "weights.c", "-o", "selftest"]
+    subprocess.run(command, cwd="out", check=True)
+    assert subprocess.run(["./selftest"], cwd="out").returncode == 0
+
+
+def test_epistemic_refusals(run: Any, model: Path, tmp_path: Path) -> None:
+    def error(path: Path, *arguments: object) -> str:
+        result = run("export", path, "-o", "out", *arguments)
+        assert result.code != 0
+        assert not Path("out").exists()
+        return " ".join(str(result.err).split())
+
+    assert "laplace" in error(model, "--to", "c99", "--epistemic", "delta")
+    int8 = ("--dtype", "int8", "--epistemic", "laplace")
+    for form in ("c99", "onnx"):
+        assert "int8 cannot be exported with --epistemic laplace" in error(
+            model, "--to", form, *int8
+        )
+    estimator = rds.load(model)
+    estimator.epistemic_ = None  # as files of the first versions have it
+    estimator.save(tmp_path / "old")
+    for form in ("folded", "c99", "onnx"):
+        said = error(tmp_path / "old", "--to", form, "--epistemic", "laplace")
+        assert "the model's file is older than epistemic uncertainty; fit the model again" in said
+
+
 def test_onnx_refusals(run: Any, model: Path, csv: Path) -> None:
     def error(*arguments: object) -> str:
         result = run("export", model, "--to", "onnx", *arguments)

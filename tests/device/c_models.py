@@ -50,10 +50,13 @@ def library(folder: Path, cc: str, *flags: str) -> ctypes.CDLL:
 def predict(
     library: ctypes.CDLL, source: Source, X: NDArray[Any]
 ) -> tuple[list[int], NDArray[np.float32]]:
-    """Status of each row; and (2, rows, outputs), or (rows, classes)."""
+    """Status of each row; and (2, rows, outputs), or (rows, classes).
+
+    Of a model with a doubt, (3, rows, outputs) or (2, rows, classes).
+    """
     folded = source.folded
     rows = np.ascontiguousarray(X, dtype=np.float32)
-    parts = 1 if folded.is_classifier else 2
+    parts = (1 if folded.is_classifier else 2) + (folded.doubt is not None)
     out = np.full((parts, len(rows), folded.outputs), -7, dtype=np.float32)
     scratch = np.zeros(source.scratch_bytes() // 4 + 1, dtype=np.float32)
     function = getattr(library, f"{source.name}_predict")
@@ -61,7 +64,7 @@ def predict(
         function(_pointer(x), *(_pointer(part[row]) for part in out), _pointer(scratch))
         for row, x in enumerate(rows)
     ]
-    return status, out[0] if folded.is_classifier else out
+    return status, out[0] if parts == 1 else out
 
 
 def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:

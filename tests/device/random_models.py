@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense.calibration import Isotonic, Scale, Temperature
+from rdeepsense.epistemic import Laplace
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
+from rdeepsense.estimators.epistemic import Epistemic
 
 ROWS = 64
 
@@ -47,6 +49,19 @@ def draw(seed: int, widest: int = 200, most: int = 60) -> Drawn:
     _randomise(estimator, rng)
     shape = "-".join(map(str, (inputs, *hidden, outputs)))
     return Drawn(estimator, X, f"{head} {shape} {type(estimator.calibration_).__name__}")
+
+
+def give_doubt(drawn: Drawn, seed: int = 0) -> Drawn:
+    """The Laplace approximation of the drawn weights, with numbers of its own for the rest."""
+    estimator, rng = drawn.estimator, np.random.default_rng(seed)
+    x = estimator.input_scaler_.transform(drawn.X, torch.float32)
+    laplace = Laplace.fit(estimator.network_, [(x, torch.ones(len(x)).double())])
+    chosen = estimator.calibration_
+    if chosen is not None:
+        chosen = replace(chosen, factor=1.3 * chosen.factor)
+    share = rng.uniform(0.05, 1, len(laplace.ratio))
+    estimator.epistemic_ = Epistemic(laplace, share, {"laplace": chosen})
+    return drawn
 
 
 def _randomise(estimator: Any, rng: np.random.Generator) -> None:

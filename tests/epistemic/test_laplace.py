@@ -51,7 +51,8 @@ def test_is_bayesian_linear_regression_on_the_last_layer(likelihood: str) -> Non
         params, phi = features(net, x)
         _, phi_new = features(net, new)
     hidden = torch.relu(net.body[0](new)).detach()  # type: ignore[index]
-    torch.testing.assert_close(phi_new, torch.cat([hidden, torch.ones(30, 1).double()], 1))
+    ones = torch.ones(30, 1).double()
+    torch.testing.assert_close(phi_new, torch.cat([hidden, new, ones], 1))
     if likelihood == "gaussian":
         precision = 1 / params.var  # type: ignore[attr-defined]
     else:
@@ -112,7 +113,7 @@ def test_the_prior_has_the_greatest_evidence() -> None:
     layer = net.body.get_submodule(net.output)
     with torch.no_grad():
         params, phi = features(net, x)
-    w = torch.cat([layer.weight[0], layer.bias[:1]]).detach()  # type: ignore[union-attr, index]
+    w = torch.cat([layer.weight[0], torch.zeros(3), layer.bias[:1]]).detach()  # type: ignore[union-attr, index]
     matrix = (phi / params.var).T @ phi  # type: ignore[attr-defined]
 
     def evidence(prior: float) -> float:
@@ -144,7 +145,7 @@ def test_refusals() -> None:
         Laplace.fit(net, [])
     other = convert(dense(3, (9,), 1), drop_prob=0.1).double().eval()
     with pytest.raises(
-        InputError, match="fitted on 6 numbers of the last layer, the network has 9"
+        InputError, match="fitted on 9 numbers of the last layer, the network has 12"
     ):
         epistemic_variance(other, x, "laplace", fitted=Laplace.fit(net, once(x)))
     point = StochasticNetwork(nn.Sequential(nn.Linear(3, 1)).double(), PointHead(1), "0")

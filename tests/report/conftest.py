@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rdeepsense.report.method_styles import representatives
 from rdeepsense.report.reproduction import write
 
 LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.95, 0.99, 0.995, 0.999]
@@ -78,6 +79,8 @@ def cell(name: str, kind: str, scale: float, number: int) -> dict[str, Any]:
             "energy": "estimated",
         },
     }
+    if name in representatives(METHODS):
+        made["faults"] = faults(kind, width, number, name in ("RDeepSense", "RDeepSense-paper"))
     if kind == "regression":
         nll = math.log(2.2 * scale * width) + 0.5 * (mean / width) ** 2 + 0.9189
         made["calibration"] = {"levels": LEVELS, "observed": observed}
@@ -96,6 +99,21 @@ def cell(name: str, kind: str, scale: float, number: int) -> dict[str, Any]:
             "brier": 0.14 * mean, "kl": 0.07 * mean, "kl_se": 0.004,
         }  # fmt: skip
     return made
+
+
+def faults(kind: str, width: float, number: int, epistemic: bool) -> dict[str, Any]:
+    """What a method would say of healthy rows and of two faults; waves have one channel."""
+    found: dict[str, Any] = {}
+    for place, name in enumerate(("healthy", "stuck", "dropped")):
+        own = {"error": 0.1 + 0.2 * place, "flagged": 0.05 + 0.01 * number + 0.3 * place}
+        if kind == "regression":
+            own |= {"error": 11.0 + 9 * place, "coverage_90": covered(0.9, width) / (1 + place)}
+        if epistemic:
+            own["flagged_epistemic"] = (0.06, 0.62, 1.0)[place]
+        if place:
+            own |= {f"auroc{key[7:]}": 0.5 + own[key] / 2 for key in own if "flagged" in key}
+        found[name] = own
+    return found
 
 
 def task(title: str, kind: str, unit: str, scale: float, **more: Any) -> dict[str, Any]:

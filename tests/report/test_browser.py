@@ -50,7 +50,7 @@ def test_every_figure_shows_and_nothing_overflows(opened: Any) -> None:
         " return [b.width, b.height, b.left, b.right]; })",
     )
     width = opened.evaluate("document.documentElement.clientWidth")
-    assert len(boxes) == 24
+    assert len(boxes) == 26
     for wide, high, left, right in boxes:
         assert wide >= 250
         assert high >= 150

@@ -19,6 +19,7 @@ from rdeepsense.report.calibration_panels import calibration
 from rdeepsense.report.cell_text import area, choices, number, span
 from rdeepsense.report.cost_figures import cost, quality
 from rdeepsense.report.document import Text, sections
+from rdeepsense.report.fault_figures import answered, fault_map, flagged
 from rdeepsense.report.markdown import markdown, plain
 from rdeepsense.report.method_styles import representatives, style
 from rdeepsense.report.page import report_page
@@ -30,8 +31,8 @@ from rdeepsense.report.summary_tables import datasets, glance, measurements, ver
 from rdeepsense.report.task_tables import beyond, costs, paper_table
 
 REGRESSION = ("calibration", "cost", "quality-energy", "alpha", "spread", "groups", "risk",
-              "examples")  # fmt: skip
-CLASSES = ("cost", "quality-energy", "alpha", "spread", "groups", "risk")
+              "examples", "faults")  # fmt: skip
+CLASSES = ("cost", "quality-energy", "alpha", "spread", "groups", "risk", "faults")
 FIGURES = {*(f"BPEst-{one}" for one in REGRESSION), *(f"HHAR-{one}" for one in CLASSES)}
 
 
@@ -102,7 +103,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else(report: Path) -> None:
     assert not re.search(r"url\((?!#)|@import|@font-face", text)
     assert page.tags.count("script") == 1
     assert page.tags.count("figure") == len(FIGURES)
-    assert page.tags.count("svg") == 3 + 2 + 1 + 2 + 3 + 1 + 1 + 2 + 2 + 1 + 2 + 2 + 1 + 1
+    assert page.tags.count("svg") == 3 + 2 + 1 + 2 + 3 + 1 + 1 + 2 + 2 + 1 + 2 + 2 + 1 + 1 + 2
     assert set(page.ids) >= FIGURES
     assert str(report) not in text
 
@@ -139,12 +140,16 @@ def test_every_claim_and_method_is_there(report: Path, name: str) -> None:
 def test_tables_and_figures_say_where_the_data_is_from(report: Path) -> None:
     text = (report / "report.html").read_text()
     first, second = text.index('id="BPEst"'), text.index('id="HHAR"')
-    pressure, activity = text[first:second], text[second : text.index('id="run"')]
+    pressure, activity = text[first:second], text[second : text.index('id="faults"')]
     for part, word, other in ((pressure, "simulated", "real"), (activity, "real", "simulated")):
         headings = re.findall(r"<h3>.*?</h3>|<figcaption>.*?</figcaption>", part)
         assert len(headings) >= 9
         assert all(f'<span class="badge {word}">{word} data</span>' in h for h in headings)
         assert f'class="badge {other}"' not in part
+    failing = text[text.index('id="faults"') : text.index('id="run"')]
+    titles = re.findall(r"<h3>(.*?)</h3>", failing)
+    assert [title.partition(":")[0] for title in titles] == [
+        "BPEst, simulated data"] * 2 + ["HHAR, real data"] * 2  # fmt: skip
     markdown_text = (report / "report.md").read_text()
     assert markdown_text.count("(simulated data)") >= 3 + 2 * 8
     assert "![HHAR: time and energy of one prediction (real data)](figures/HHAR-cost.png)" in (
@@ -279,7 +284,8 @@ def test_no_text_leaves_a_figure_or_meets_the_badge(results: dict[str, Any]) -> 
     pictures = (calibration("BPEst", task, "simulated"), cost("BPEst", task, "simulated", device),
                 risk_coverage("BPEst", task, "simulated"), groups("BPEst", task, "simulated"),
                 spread("BPEst", task, "simulated"), quality("BPEst", task, "simulated", device),
-                alpha_study("BPEst", task, "simulated"))  # fmt: skip
+                alpha_study("BPEst", task, "simulated"),
+                fault_map("BPEst", task, "simulated"))  # fmt: skip
     for picture in pictures:
         figure = drawn(picture)
         whole_box = figure.bbox
@@ -296,13 +302,49 @@ def test_no_text_leaves_a_figure_or_meets_the_badge(results: dict[str, Any]) -> 
                 assert axes.get_legend().get_window_extent().y1 <= label.y0 + 2
 
 
+def test_what_each_method_notices_and_says_when_a_sensor_fails(results: dict[str, Any]) -> None:
+    task = results["tasks"]["BPEst"]
+    table = flagged("BPEst", task, "simulated")
+    assert table is not None
+    assert table.header == ["Score", "healthy", "stuck", "dropped"]
+    lines = {row[0]: row[1:] for row in table.rows}
+    assert lines["RDeepSense-paper, laplace"] == ["6.0", "62.0 (0.81)", "100.0 (1.00)"]
+    assert lines["RDeepSense-paper"][:2] == ["5.0", "35.0 (0.68)"]
+    assert "MCDrop-20-paper, laplace" not in lines
+    assert "MCDrop-3-paper" not in lines  # one of each family
+    said = answered("BPEst", task, "simulated")
+    assert said is not None
+    assert len(said.rows) == len(table.rows) - 2
+    assert said.rows[0][0] == "RDeepSense-paper"
+    assert said.rows[0][2] == "20.0, 47.6"
+    classes = answered("HHAR", results["tasks"]["HHAR"], "real")
+    assert classes is not None
+    assert classes.rows[0][1:] == ["10.0", "30.0", "50.0"]
+
+    axes = drawn(fault_map("BPEst", task, "simulated")).axes[0]
+    written = [text.get_text() for text in axes.texts]
+    assert written[3:6] == ["6", "62", "100"]
+    shades = [patch.get_alpha() for patch in axes.patches][3:6]
+    assert shades == sorted(shades)
+
+
+def test_results_without_faults_are_shown_as_before(results: dict[str, Any]) -> None:
+    for task in results["tasks"].values():
+        for cell in task["methods"].values():
+            cell.pop("faults", None)
+    page, text = texts(results)
+    assert "When a sensor fails" not in page + text
+    assert page.count("<figure") == len(FIGURES) - 2
+    Page(page)
+
+
 def test_missing_parts_are_left_out_and_said(results: dict[str, Any]) -> None:
     task = results["tasks"]["BPEst"]
     del results["tasks"]["HHAR"]
     task |= {"alpha_study": [], "examples": None, "floor": None, "target": None}
     for cell in task["methods"].values():
         cell |= {"cost": None, "calibration": None, "risk_coverage": None, "group_coverage": None,
-                 "chosen": None}  # fmt: skip
+                 "chosen": None, "faults": None}  # fmt: skip
     results["claims"] = []
     page, text = texts(results)
     assert "No time or energy was taken in this run." in page
@@ -310,6 +352,7 @@ def test_missing_parts_are_left_out_and_said(results: dict[str, Any]) -> None:
     names = set(re.findall(r'<figure id="(.*?)"', page))
     assert names == {"BPEst-spread"}
     assert "What holds" not in page
+    assert "When a sensor fails" not in page
     assert "floor" not in text
     Page(page)
 

@@ -19,7 +19,10 @@ from rdeepsense.reproduce import fits, run
 from rdeepsense.reproduce import study as study_module
 from rdeepsense.reproduce.presets import ALPHAS, METHODS, TASKS, Preset, preset, tasks_named
 from rdeepsense.reproduce.study import Study
+from rdeepsense.tasks.faults import FAULTS
 
+WITH_FAULTS = ("RDeepSense", "RDeepSense-paper", "RDeepSense-paper-MC20", "MCDrop-20-paper",
+               "MCDrop-20", "SSP-10-paper", "GP")  # fmt: skip
 SOME = ("RDeepSense-paper", "RDeepSense-paper-MC3", "SSP-1-paper", "SSP-2-paper")
 
 
@@ -155,6 +158,13 @@ def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
                     "jackknife"} <= set(method)  # fmt: skip
             assert (method["cost"] is None) == (key == "GP")
             assert len(method["group_coverage"]) > 1
+            assert ("faults" in method) == (key in WITH_FAULTS), key
+        reacted = task["methods"]["RDeepSense-paper"]["faults"]
+        assert set(reacted) == {"healthy", *FAULTS}
+        assert set(reacted["stuck"]) == {
+            "error", "flagged", "flagged_epistemic", "auroc", "auroc_epistemic"
+        } | (set() if classes else {"coverage_90"})  # fmt: skip
+        assert "flagged_epistemic" not in task["methods"]["SSP-10-paper"]["faults"]["stuck"]
         costs = {key: m["cost"]["multiply_adds"] for key, m in task["methods"].items() if m["cost"]}
         assert costs["RDeepSense-paper-MC20"] == 20 * costs["RDeepSense"]
         assert "40 of the training rows" in task["methods"]["GP"]["about"]

@@ -38,6 +38,7 @@ def training(nll: float, kl: float | None = 0.1, **more: Any) -> dict[str, Any]:
         "calibration": {"levels": [0.5], "observed": [nll / 10]},
         "risk_coverage": {"kept": [1.0, 0.5], "risk": [nll, None], "risk_name": "MAE"},
         "group_coverage": [0.0, nll],
+        "faults": {"stuck": {"flagged": nll / 10, "auroc": None}},
         "fit_seconds": nll,
         "chosen": {"likelihood": "student", "alpha": nll},
         **more,
@@ -57,6 +58,7 @@ def test_means() -> None:
     assert found["calibration"] == {"levels": [0.5], "observed": [pytest.approx(0.2)]}
     assert found["risk_coverage"]["risk"] == [2.0, None]
     assert found["group_coverage"] == [0.0, 2.0]
+    assert found["faults"] == {"stuck": {"flagged": pytest.approx(0.2), "auroc": None}}
     assert found["fit_seconds"] == 2.0
     assert found["warnings"] == ["both", "one"]
     assert found["chosen"] == {"likelihood": "student", "alpha": [1.0, 3.0]}

@@ -32,6 +32,12 @@ class Dtype(StrEnum):
     int8 = "int8"
 
 
+class Epistemic(StrEnum):
+    """What of the epistemic uncertainty can be exported."""
+
+    laplace = "laplace"
+
+
 def export(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     to: Annotated[
@@ -63,15 +69,23 @@ def export(
     sure: Annotated[
         float, typer.Option(help="c99: share of the rows that is_sure shall accept.")
     ] = 0.9,
+    epistemic: Annotated[
+        Epistemic | None,
+        typer.Option(
+            help="Also export what the model does not know of a row: one more output, and part of "
+            "std or probs. Fully-connected networks; not with int8."
+        ),
+    ] = None,
 ) -> None:
     """Write a model as plain layers that numpy alone runs, as C99 for firmware, or as ONNX."""
     terminal = Terminal()
     estimator = load_model(model)
+    method = None if epistemic is None else epistemic.value
     if to is Form.folded:
         from rdeepsense.device.fold import fold, save
 
         check_outputs({"--output": output}, inputs=(model,))
-        save(fold(estimator), output)
+        save(fold(estimator, method), output)
         terminal.line(f"wrote {output}; rdeepsense.device.load({str(output)!r}) runs it")
         return
     rows = None if data is None else _rows(estimator, data, target or [])
@@ -79,14 +93,14 @@ def export(
         from rdeepsense.device.onnx import export_onnx
 
         check_outputs({"--output": output}, inputs=(model, *([] if data is None else [data])))
-        made = export_onnx(estimator, output, dtype.value, max_nll_change, rows)
+        made = export_onnx(estimator, output, dtype.value, max_nll_change, rows, method)
         terminal.line(f"ONNX Runtime   {made['agreement']}")
         _tell_quality(terminal, made["quality"])
         terminal.line(f"wrote {output}: {made['bytes']:,} bytes, opset {made['opset']}")
         return
     from rdeepsense.device.c99.export import Options, export_c99
 
-    options = Options(dtype.value, name, max_nll_change, sure)
+    options = Options(dtype.value, name, max_nll_change, sure, method)
     report = export_c99(estimator, output, options, rows)
     _tell(terminal, report)
     terminal.line(
@@ -113,6 +127,12 @@ def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
 def _tell(terminal: Terminal, report: dict[str, Any]) -> None:
     size, quality = report["bytes"], report["quality"]
     terminal.line(f"multiply-adds  {report['multiply_adds']:,}")
+    if "epistemic" in report:
+        found = report["epistemic"]
+        terminal.line(
+            f"of them        {found['multiply_adds']:,} and {found['bytes_in_flash']:,} bytes of "
+            f"flash for the epistemic part ({found['method']})"
+        )
     terminal.line(f"tables         {size['tables_in_flash']:,} bytes of flash")
     if size["code_in_flash"] is not None:
         terminal.line(

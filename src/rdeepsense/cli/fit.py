@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from rdeepsense.cli.columns import check_known, inputs_of, is_numeric, labels, look, numeric_targets
-from rdeepsense.cli.scores import Scores, caption, score_model, score_table
-from rdeepsense.cli.split import split_off
+from rdeepsense.cli.folder import Folder
 from rdeepsense.cli.table import read_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
+from rdeepsense.cli.whole import Whole
 from rdeepsense.errors import InputError, require
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class Task(StrEnum):
@@ -37,7 +33,13 @@ class Missing(StrEnum):
 
 
 def fit(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet table, one row per example.")],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or Parquet table, one row per example; or a folder of Parquet files, "
+            "which may be larger than memory."
+        ),
+    ],
     target: Annotated[list[str], typer.Option(help="Column to predict; repeat for several.")],
     groups: Annotated[
         str | None, typer.Option(help="Column (user, record) whose rows must stay together.")
@@ -69,8 +71,14 @@ def fit(
         list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
     ] = None,
     test_fraction: Annotated[
-        float, typer.Option(help="Share of rows (or groups) kept for the closing figures.")
-    ] = 0.2,
+        float | None,
+        typer.Option(
+            help="Share of rows (or groups) kept for the closing figures: 0.2, none of a folder."
+        ),
+    ] = None,
+    memory: Annotated[
+        int, typer.Option(min=1, help="MiB that rows of a folder may take at once.")
+    ] = 1024,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Save the state here and go on from it after a stop.")
     ] = None,
@@ -84,23 +92,22 @@ def fit(
     """Fit a network to a table and say how good its uncertainty is on rows it has not seen."""
     terminal = Terminal(quiet)
     widths = _widths(hidden)
-    frame = read_table(table)
     outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint, "--plot": plot}
-    check_outputs(outputs, inputs=(table,))
-    check_known(frame, target, "--target")
-    check_known(frame, [groups] if groups else [], "--groups")
-    check_known(frame, ignore or [], "--ignore")
     _check_roles(target, groups, ignore or [])
-
-    found = look(frame, [*target, *([groups] if groups else []), *(ignore or [])])
+    left = ignore or []
+    source: Folder | Whole
+    if table.is_dir() and any(table.glob("*.parquet")):
+        source = Folder.look(table, target, groups, left, test_fraction, memory * 2**20)
+    else:
+        source = Whole.look(
+            read_table(table), target, groups, left, missing.value, test_fraction, seed
+        )
+    check_outputs(outputs, inputs=(table,))
     terminal.line(f"table     {table}")
-    found.tell(terminal, target, filled=missing is Missing.mean)
-    classes, why = _decide(task, frame, target)
+    source.tell(terminal)
+    classes, why = _decide(task, source.kinds())
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
-    X = inputs_of(frame, found.inputs, missing.value)
-    y = labels(frame, target[0]) if classes else numeric_targets(frame, target)
-    group = labels(frame, groups) if groups else None
-    test = split_off(X, test_fraction, seed, group, y if classes else None)
+    source.prepare(classes)
 
     if plot is not None:
         _check_plot(plot, {alpha, drop_prob, likelihood.value if likelihood else ""})
@@ -115,25 +122,13 @@ def fit(
         "verbose": not quiet,
     }
     model = _estimator(classes, likelihood, settings)
-    model.fit(X.filter(~test), y[~test], groups=None if group is None else group[~test])
+    source.fit(model)
     replaced = output.exists()
     model.save(output)
 
-    rows = {
-        "train": model.training_["rows"],
-        "validation": model.training_["validation_rows"],
-        "test": int(test.sum()),
-    }
     if model.selection_:
         terminal.line(f"chosen    {_choice(model)}")
-    tested = len(set(group[test])) if group is not None else None
-    _tell_rows(terminal, rows, model.training_["validated"], found.rows, tested)
-    scores: dict[str, Scores] = {}
-    if test.any():
-        test_groups = None if group is None else group[test]
-        scores = score_model(model, X.filter(test), y[test], target, test_groups)
-        title = f"Held-out figures: {rows['test']:,} rows that no choice has seen"
-        terminal.table(score_table(title, scores, caption(classes, groups)))
+    rows, scores = source.judge(terminal, model)
     terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
     if plot is not None:
         from rdeepsense.report.saving import save
@@ -143,9 +138,7 @@ def fit(
             terminal.line(f"wrote {path}")
     if json is not None:
         task_name = "classification" if classes else "regression"
-        write_json(
-            json, {"task": task_name, "rows": rows, "inputs": found.inputs, "held_out": scores}
-        )
+        write_json(json, {"task": task_name, "rows": rows, "inputs": source.inputs, **scores})
         terminal.line(f"wrote {json}")
 
 
@@ -184,24 +177,21 @@ def _check_roles(targets: list[str], groups: str | None, ignore: list[str]) -> N
             raise InputError(f"column {name!r} cannot be both --target and --ignore")
 
 
-def _decide(task: Task, frame: pl.DataFrame, targets: list[str]) -> tuple[bool, str]:
+def _decide(task: Task, kinds: dict[str, str]) -> tuple[bool, str]:
     """Whether the targets are classes, and why."""
-    import polars as pl
-
-    if task is Task.classification and len(targets) > 1:
-        raise InputError(f"classification has one target; --target names {len(targets)}")
+    if task is Task.classification and len(kinds) > 1:
+        raise InputError(f"classification has one target; --target names {len(kinds)}")
     if task is not Task.auto:
         return task is Task.classification, f"--task {task.value}"
-    for name in targets:
-        series = frame[name]
-        if is_numeric(series) and series.dtype != pl.Boolean:
+    for name, kind in kinds.items():
+        if kind == "numbers":
             continue
-        if len(targets) > 1:
+        if len(kinds) > 1:
             raise InputError(f"with several targets all must be numbers; {name!r} is not")
-        what = "yes/no" if series.dtype == pl.Boolean else "not numeric"
+        what = kind if kind == "yes/no" else "not numeric"
         return True, f"{name} is {what}, so its values are classes"
-    are = f"{targets[0]} is" if len(targets) == 1 else "the targets are"
-    hint = "; --task classification takes its values as classes" if len(targets) == 1 else ""
+    are = f"{next(iter(kinds))} is" if len(kinds) == 1 else "the targets are"
+    hint = "; --task classification takes its values as classes" if len(kinds) == 1 else ""
     return False, f"{are} numeric{hint}"
 
 
@@ -223,18 +213,3 @@ def _choice(model: Any) -> str:
     chosen, selection = model.candidate_, model.selection_
     what = f"{chosen.likelihood} head, alpha {chosen.alpha:g}, drop probability {chosen.drop_prob}"
     return f"{what}: best of {len(selection['trials'])} by {selection['how']}"
-
-
-def _tell_rows(
-    terminal: Terminal, rows: dict[str, int], how: str, total: int, groups: int | None
-) -> None:
-    of = f" of {groups} groups" if groups is not None else ""
-    validated, counted = f"{rows['validation']:,} to validate", sum(rows.values())
-    if "cross-validation" in how:  # then the same rows do both
-        validated, counted = how, rows["train"] + rows["test"]
-    repeated = total - counted
-    once = f"; {repeated:,} repeated rows counted as weight" if repeated else ""
-    terminal.line(
-        f"used      {rows['train']:,} rows to train, {validated}, "
-        f"{rows['test']:,}{of} to test{once}"
-    )

@@ -42,6 +42,7 @@ int model_rows(const float *x, float *out, size_t rows)
 """
 REGRESSION = "out + r * MODEL_OUTPUTS, out + (rows + r) * MODEL_OUTPUTS"
 CLASSES = "out + r * MODEL_OUTPUTS"
+EPISTEMIC = ", out + (@before@ * rows + r) * MODEL_OUTPUTS"
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,16 @@ class Compiled(Folded):
         return rows if rows.ndim == 2 and rows.shape[1] == self.inputs else super().check(X)
 
     def forward(self, X: NDArray[Any]) -> NDArray[Any]:
-        shape = (len(X), self.outputs) if self.is_classifier else (2, len(X), self.outputs)
-        out = np.empty(shape, dtype=np.float32)
+        out = self._run(X)
+        return out[0] if self.is_classifier else out[:2]
+
+    def epistemic(self, X: NDArray[Any]) -> NDArray[Any]:
+        found: NDArray[Any] = self._run(X)[-1]
+        return found
+
+    def _run(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """All that the C gives, (means and stds, or probabilities; epistemic; rows, outputs)."""
+        out = np.empty((_parts(self), len(X), self.outputs), dtype=np.float32)
         if self.rows(_address(X), _address(out), len(X)):
             super().check(X)  # says which value is NaN or infinite
         return out
@@ -70,9 +79,10 @@ class Compiled(Folded):
 
         Both arrays are used where they lie, so a loop that fills x and reads out copies nothing.
         x holds `inputs` float32, out 2 x `outputs` of them (means, then stds) or one for each
-        class. The function returns the C status: 0, 1 for NaN, 2 for out of range.
+        class, with a doubt `outputs` more of them (epistemic). The function returns the C status:
+        0, 1 for NaN, 2 for out of range.
         """
-        size = self.outputs * (1 if self.is_classifier else 2)
+        size = self.outputs * _parts(self)
         for name, array, wanted in (("x", x, self.inputs), ("out", out, size)):
             if array.dtype != np.float32 or array.size != wanted or not array.flags.c_contiguous:
                 raise InputError(f"{name} must be {wanted} contiguous float32 numbers")
@@ -101,7 +111,14 @@ def single(source: Source) -> Program:
 
 def rows_code(folded: Folded) -> str:
     """C for `model_rows`, which predicts rows one after the other."""
-    return ROWS.replace("@outputs@", CLASSES if folded.is_classifier else REGRESSION)
+    outputs = CLASSES if folded.is_classifier else REGRESSION
+    if folded.doubt is not None:
+        outputs += EPISTEMIC.replace("@before@", str(_parts(folded) - 1))
+    return ROWS.replace("@outputs@", outputs)
+
+
+def _parts(folded: Folded) -> int:
+    return (1 if folded.is_classifier else 2) + (folded.doubt is not None)
 
 
 def _rows_function(path: Path) -> Any:

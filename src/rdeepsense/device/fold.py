@@ -21,6 +21,7 @@ from torch import nn
 
 from rdeepsense import __version__, model_file
 from rdeepsense.calibration import Isotonic, Scale, Temperature
+from rdeepsense.device.fold_doubt import fitted_epistemic, fold_doubt
 from rdeepsense.device.folded import Dense, Floats, Folded, Intervals
 from rdeepsense.distributions import Gaussian, Recalibrated, StudentT
 from rdeepsense.errors import InputError
@@ -33,8 +34,11 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 FLOORS = {"gaussian": VARIANCE_FLOOR, "student": SCALE_FLOOR, "categorical": 0.0}
 
 
-def fold(estimator: Any) -> Folded:
-    """The folded form of an RDeepSense estimator whose network is fully connected with ReLU."""
+def fold(estimator: Any, epistemic: str | None = None) -> Folded:
+    """The folded form of an RDeepSense estimator whose network is fully connected with ReLU.
+
+    With `epistemic` "laplace" it is that of `predict_dist(X, epistemic="laplace")`.
+    """
     if not isinstance(estimator, RDeepSense):
         raise InputError(
             f"a {type(estimator).__name__} takes more than one pass, so it cannot be folded; "
@@ -43,10 +47,15 @@ def fold(estimator: Any) -> Folded:
     check_is_fitted(estimator)
     network = estimator.network_
     head = estimator.candidate_.likelihood
-    layers = [(w.copy(), b.copy()) for w, b in _dense_layers(network.body)]
+    modules = _flat(network.body)
+    layers = [(w.copy(), b.copy()) for w, b in _dense_layers(modules)]
     layers[0] = (layers[0][0] / estimator.input_scaler_.scale, layers[0][1])
     names = getattr(estimator, "feature_names_in_", None)
-    calibration = estimator.calibration_
+    calibration, noise_share = estimator.calibration_, np.ones(1)
+    if epistemic is not None:
+        fitted = fitted_epistemic(estimator, epistemic)
+        calibration, noise_share = fitted.calibrations[epistemic], fitted.noise_share
+        before = _dense_layers(_before_last(modules))
     common: dict[str, Any] = {
         "head": head,
         "centre": estimator.input_scaler_.shift,
@@ -62,7 +71,8 @@ def fold(estimator: Any) -> Folded:
     if head == "categorical":
         heat = calibration.factor if isinstance(calibration, Temperature) else 1.0
         layers[-1] = (weight / heat, bias / heat)
-        return Folded(layers=_frozen(layers), classes=estimator.classes_, **common)
+        doubt = None if epistemic is None else fold_doubt(estimator, before, len(layers))
+        return Folded(layers=_frozen(layers), classes=estimator.classes_, doubt=doubt, **common)
     target = estimator.target_scaler_
     assert target is not None
     outputs = len(target.scale)
@@ -73,11 +83,17 @@ def fold(estimator: Any) -> Folded:
     width = target.scale * (
         calibration.factor if isinstance(calibration, Scale | Isotonic) else 1.0
     )
+    doubt = None
+    if epistemic is not None:
+        base = _unit(network.head, outputs, None)
+        doubt = fold_doubt(estimator, before, len(layers), base.std, width)
     return Folded(
         layers=_frozen(layers),
-        spread=width * unit.std,
+        spread=width * unit.std * np.sqrt(noise_share),
         shift=unit.mean / unit.std,
-        intervals=_intervals(unit, estimator.conformal_),
+        # Conformal thresholds are of the plain std.
+        intervals=_intervals(unit, estimator.conformal_ if epistemic is None else None),
+        doubt=doubt,
         one_output=estimator.output_shape_ == (),
         **common,
     )
@@ -104,17 +120,19 @@ def save(folded: Folded, path: str | os.PathLike[str]) -> None:
     for number, layer in enumerate(folded.layers):
         tensors[f"layer.{number}.weight"] = _smallest(layer.weight)
         tensors[f"layer.{number}.bias"] = _smallest(layer.bias)
+    if folded.doubt is not None:
+        tensors |= {f"doubt.{k}": _smallest(v) for k, v in vars(folded.doubt).items()}
     if folded.intervals is not None:
         tensors |= {"spread": folded.spread, "shift": folded.shift}  # type: ignore[dict-item]
         tensors |= {f"interval.{k}": v for k, v in vars(folded.intervals).items() if v is not None}
     model_file.write(path, header, tensors)
 
 
-def _dense_layers(body: nn.Module) -> list[tuple[Floats, Floats]]:
+def _dense_layers(modules: list[nn.Module]) -> list[tuple[Floats, Floats]]:
     """W and b of each layer; layers with no ReLU between them are multiplied out."""
     layers: list[tuple[Floats, Floats]] = []
     rectified = True
-    for module in _flat(body):
+    for module in modules:
         if isinstance(module, nn.Linear):
             weight = module.weight.detach().cpu().double().numpy()
             bias = np.zeros(len(weight))
@@ -139,6 +157,11 @@ def _dense_layers(body: nn.Module) -> list[tuple[Floats, Floats]]:
         if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
             raise InputError("the network has weights that are not finite")
     return layers
+
+
+def _before_last(modules: list[nn.Module]) -> list[nn.Module]:
+    """What the last Linear layer reads is made of."""
+    return modules[: max(k for k, module in enumerate(modules) if isinstance(module, nn.Linear))]
 
 
 def _flat(module: nn.Module) -> list[nn.Module]:

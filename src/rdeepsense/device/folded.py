@@ -12,6 +12,7 @@ the layers and the numbers below, so that real units come out:
 
 `shift` is 0 but for an isotonic calibration, whose distribution is not symmetric. The centre is
 taken off the input, not put into b_1, because x and centre may be far larger than their difference.
+With a `doubt` the std and the probabilities also hold what the model does not know of a row.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.device.doubt import Doubt, size
 from rdeepsense.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -62,6 +64,7 @@ class Folded:
     spread: Floats | None = None
     shift: Floats | None = None
     intervals: Intervals | None = None
+    doubt: Doubt | None = None
     classes: NDArray[Any] | None = None
     features: tuple[str, ...] | None = None
     missing: str = "refuse"
@@ -79,6 +82,11 @@ class Folded:
         """Targets, or classes."""
         columns = len(self.layers[-1].bias)
         return columns if self.head in ("categorical", "point") else columns // 2
+
+    @property
+    def hidden(self) -> int:
+        """Width of the last hidden layer."""
+        return self.widths[-2] if len(self.layers) > 1 else 0
 
     @property
     def is_classifier(self) -> bool:
@@ -129,21 +137,43 @@ class Folded:
         mean, std = self.forward(self.check(X))
         return self._shaped(np.stack([mean + low * std, mean + high * std]))
 
+    def epistemic_std(self, X: Any) -> NDArray[Any]:
+        """The part of the std that is doubt about the mean; for classes, about each logit."""
+        if self.doubt is None:
+            raise InputError(
+                "the model was exported without its epistemic part; `rdeepsense export MODEL "
+                "--epistemic laplace` keeps it"
+            )
+        found = self.epistemic(self.check(X))
+        return found[:, 0] if self.one_output else found
+
+    def epistemic(self, X: NDArray[Any]) -> NDArray[Any]:
+        """The same of checked rows, (rows, outputs)."""
+        return self.epistemic_of(self.raw(X))
+
     def forward(self, X: NDArray[Any]) -> NDArray[Any]:
         """Checked rows in; (2, rows, outputs) with mean and std, or (rows, classes), out."""
         return self.finish(self.raw(X))
 
     def raw(self, X: NDArray[Any]) -> Floats:
-        """The columns of the last layer."""
-        h = np.nan_to_num(X - self.centre)
+        """The columns of the last layer; where there is a doubt, its size as one more."""
+        centred = h = np.nan_to_num(X - self.centre)
         for layer in self.layers[:-1]:
             h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         raw: Floats = h @ self.layers[-1].weight.T + self.layers[-1].bias
-        return raw
+        if self.doubt is None:
+            return raw
+        found = size(self.doubt.root, h[:, : self.hidden], centred / self.scale)
+        return np.hstack([raw, found])
 
     def finish(self, raw: NDArray[Any]) -> Floats:
         """From the columns of the last layer to what they mean."""
+        doubt: Any = 0.0
+        if self.doubt is not None:
+            raw, doubt = raw[:, :-1], np.sqrt(self.doubt.gain) * raw[:, -1:]
         if self.is_classifier:
+            if self.doubt is not None:
+                raw = (raw - raw.mean(axis=1, keepdims=True)) / np.hypot(1.0, doubt)
             odds = np.exp(raw - raw.max(axis=1, keepdims=True))
             probabilities: Floats = odds / odds.sum(axis=1, keepdims=True)
             return probabilities
@@ -151,8 +181,15 @@ class Folded:
             return np.stack([raw, np.zeros_like(raw)])
         centre, v = np.split(raw, 2, axis=1)
         width = np.logaddexp(0.0, v) + self.floor
-        std = self.spread * (np.sqrt(width) if self.head == "gaussian" else width)
+        width = np.sqrt(width) if self.head == "gaussian" else width
+        std = self.spread * (width if self.doubt is None else np.hypot(width, doubt))
         return np.stack([centre + self.shift * std, std])
+
+    def epistemic_of(self, raw: NDArray[Any]) -> NDArray[Any]:
+        """The epistemic std in what `raw` returned."""
+        assert self.doubt is not None
+        std: NDArray[Any] = self.doubt.std * raw[:, -1:]
+        return std
 
     def check(self, X: Any) -> NDArray[Any]:
         """X as (rows, inputs) floats, refused where the model cannot take it."""

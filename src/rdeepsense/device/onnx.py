@@ -2,7 +2,8 @@
 
 The graph (see `onnx_graph`, and `onnx_modules` for networks that are not plain dense layers) takes
 x (batch, inputs), or windows (batch, time, channels), in raw sensor units, float32, and gives mean
-and std, or probs, each (batch, outputs). What else a caller needs is in the file's metadata.
+and std, or probs, and with a doubt epistemic, each (batch, outputs). What else a caller needs is in
+the file's metadata.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rdeepsense.files import write_whole
 
 DTYPES = ("float32", "int8")
 AGREEMENT = 1e-5  # of the std, and of a probability
+DOUBT_AGREEMENT = 1e-4  # of the epistemic std: its sums may be small differences of large numbers
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of an output's largest mean
 DRAWN_ROWS = 256
 
@@ -40,11 +42,19 @@ class OnnxModel(Folded):
 
     def raw(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """The outputs themselves: `finish` is inside the graph."""
-        found = self.session.run(None, {INPUT: np.asarray(X, dtype=np.float32)})
-        return np.asarray(found[0] if self.is_classifier else found, dtype=np.float64)
+        found = self._run(X)
+        return found[0] if self.is_classifier else found[:2]
 
     def finish(self, raw: NDArray[Any]) -> NDArray[np.float64]:
         return raw
+
+    def epistemic(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = self._run(X)[-1]
+        return found
+
+    def _run(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        found = self.session.run(None, {INPUT: np.asarray(X, dtype=np.float32)})
+        return np.asarray(found, dtype=np.float64)
 
 
 def export_onnx(
@@ -53,10 +63,11 @@ def export_onnx(
     dtype: str = "float32",
     max_nll_change: float = 0.02,
     rows: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    epistemic: str | None = None,
 ) -> dict[str, Any]:
     """Write the ONNX file of a model; returns what was found out about it.
 
-    `rows` (X, y) replace those in the model file.
+    `rows` (X, y) replace those in the model file. `epistemic` is as for `fold`.
     """
     if dtype not in DTYPES:
         raise InputError(f"--dtype {dtype} is not for onnx; accepted: {', '.join(DTYPES)}")
@@ -65,7 +76,11 @@ def export_onnx(
         raise InputError(
             f"--dtype {dtype} is for fully-connected networks; accepted for this one: float32"
         )
-    folded = fold_last(estimator) if by_torch else fold(estimator)
+    if by_torch and epistemic is not None:
+        raise InputError(
+            f"--epistemic {epistemic} is for fully-connected networks; export this one without it"
+        )
+    folded = fold_last(estimator) if by_torch else fold(estimator, epistemic)
     X, y = estimator.kept_rows_ if rows is None else rows
     if by_torch:
         proto = module_graph(estimator, folded)
@@ -80,6 +95,8 @@ def export_onnx(
         X = X if len(X) else drawn_rows(estimator)
         wanted = predicted(estimator, X) if by_torch else folded.forward(X.astype(np.float32))
         agreement = check_agreement(wanted, running, X)
+        if folded.doubt is not None:
+            check_doubt(folded, running, X)
     found = quality(estimator, running, running, *judged) if len(judged[1]) else None
     if found is not None:
         check_change(found, max_nll_change, dtype)
@@ -137,6 +154,16 @@ def check_agreement(wanted: NDArray[np.float64], running: OnnxModel, X: NDArray[
     return apart
 
 
+def check_doubt(folded: Folded, running: OnnxModel, X: NDArray[Any]) -> None:
+    """Refuse a graph whose epistemic std is not that of the model in float64."""
+    apart = float(np.abs(running.epistemic(X) / folded.epistemic(X.astype(np.float32)) - 1).max())
+    if not apart <= DOUBT_AGREEMENT:
+        raise InputError(
+            f"ONNX Runtime's epistemic std differs from the model's by {apart:.1e} of itself, "
+            "which float32 does not explain; nothing was written"
+        )
+
+
 def _describe(
     proto: Any, folded: Folded, shape: tuple[int, ...], dtype: str, found: dict[str, Any] | None
 ) -> None:
@@ -165,6 +192,8 @@ def _describe(
         facts["classes"] = folded.classes.tolist()
     if folded.intervals is not None:
         facts["intervals"] = _factors(folded.intervals)
+    if folded.doubt is not None:
+        facts["epistemic"] = "laplace"
     if found is not None:
         facts["quality"] = found
     for key, value in facts.items():

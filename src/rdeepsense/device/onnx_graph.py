@@ -4,6 +4,7 @@
 
 0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
 run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
+`onnx_doubt` adds the nodes of a doubt.
 
 In eight bits the numbers are those of `quantise`, counted in steps, so every activation has the
 scale 1. The first layer computes in floats, as it takes inputs of more than eight bits; the last
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.device.c99.networks import FloatNetwork
 from rdeepsense.device.folded import Folded
+from rdeepsense.device.onnx_doubt import corrected_logits, doubt_nodes
 from rdeepsense.device.quantise import Int8Layer, Int8Network
 from rdeepsense.errors import require
 
@@ -52,7 +54,8 @@ class Graph:
 
 
 def output_names(folded: Folded) -> tuple[str, ...]:
-    return ("probs",) if folded.is_classifier else ("mean", "std")
+    names = ("probs",) if folded.is_classifier else ("mean", "std")
+    return names if folded.doubt is None else (*names, "epistemic")
 
 
 def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
@@ -62,14 +65,20 @@ def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
     if isinstance(network, Int8Network):
         raw = _int8_layers(graph, network, z)
     else:
-        raw = _float_layers(graph, network, z)
+        raw, h = _float_layers(graph, network, z)
     axis = graph.constant("columns", np.array([1]))
     mark = graph.node("ReduceSum", [graph.node("Sub", [z, z], "z_minus_z"), axis], "not_finite")
     raw = graph.node("Add", [raw, mark], "raw")
+    doubt = None
+    if folded.doubt is not None:
+        assert isinstance(network, FloatNetwork)
+        read = [h] * (folded.hidden > 0) + [z] * (folded.hidden + 1 < len(folded.doubt.root))
+        doubt = doubt_nodes(graph, folded.doubt, network.root, read, mark)
     if folded.is_classifier:
+        raw = raw if doubt is None else corrected_logits(graph, raw, doubt)
         graph.node("Softmax", [raw], "probs", axis=1)
     else:
-        _regression(graph, folded, raw)
+        _regression(graph, folded, raw, doubt)
     helper, single = graph.onnx.helper, graph.onnx.TensorProto.FLOAT
     made = helper.make_graph(
         graph.nodes,
@@ -96,13 +105,15 @@ def _standardised(graph: Graph, folded: Folded, network: FloatNetwork | Int8Netw
     return graph.node("Where", [missing, graph.single("zero", 0.0), z], "z_or_mean")
 
 
-def _float_layers(graph: Graph, network: FloatNetwork, h: str) -> str:
+def _float_layers(graph: Graph, network: FloatNetwork, h: str) -> tuple[str, str]:
+    """The last layer's columns, and what it reads."""
+    before = h
     for k, layer in enumerate(network.layers):
         weight = graph.single(f"weight_{k}", layer.weight.T)
         h = graph.node("Gemm", [h, weight, graph.single(f"bias_{k}", layer.bias)], f"sums_{k}")
         if layer is not network.layers[-1]:
-            h = graph.node("Relu", [h], f"hidden_{k}")
-    return h
+            before = h = graph.node("Relu", [h], f"hidden_{k}")
+    return h, before
 
 
 def _int8_layers(graph: Graph, network: Int8Network, h: str) -> str:
@@ -141,13 +152,18 @@ def _stored(graph: Graph, k: int, layer: Int8Layer, weight: Any, bias: Any) -> l
     return made
 
 
-def _regression(graph: Graph, folded: Folded, raw: str) -> None:
+def _regression(graph: Graph, folded: Folded, raw: str, doubt: str | None) -> None:
     assert folded.shift is not None
     moved = bool(folded.shift.any())
     graph.node("Split", [raw], "location" if moved else "mean", "raw_width", axis=1)
     positive = graph.node("Softplus", ["raw_width"], "positive")
     width = graph.node("Add", [positive, graph.single("floor", folded.floor)], "width")
-    if folded.head == "gaussian":
+    if doubt is not None:
+        square = (
+            [width] if folded.head == "gaussian" else [graph.node("Mul", [width] * 2, "square")]
+        )
+        width = graph.node("Add", [*square, doubt], "total")
+    if folded.head == "gaussian" or doubt is not None:
         width = graph.node("Sqrt", [width], "root")
     graph.node("Mul", [width, graph.single("spread", folded.spread)], "std")
     if moved:

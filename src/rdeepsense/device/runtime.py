@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.device.doubt import Doubt
 from rdeepsense.device.folded import HEADS, Dense, Folded, Intervals
 from rdeepsense.errors import ModelFileError
 
@@ -101,7 +102,7 @@ def _folded(
         classes, features = header["classes"], header["features"]
         if header["head"] not in HEADS:
             raise ModelFileError(f"{path}: has the head {header['head']!r}, unknown here")
-        parts = {n.removeprefix("interval."): t for n, t in tensors.items() if "interval." in n}
+        parts, doubt = _under("interval.", tensors), _under("doubt.", tensors)
         folded = Folded(
             head=header["head"],
             centre=tensors["centre"],
@@ -114,6 +115,7 @@ def _folded(
             spread=tensors.get("spread"),
             shift=tensors.get("shift"),
             intervals=Intervals(**parts) if parts else None,
+            doubt=Doubt(**doubt) if doubt else None,
             classes=None if classes is None else np.array(classes, dtype=header["class_dtype"]),
             features=None if features is None else tuple(features),
             missing=header["missing"],
@@ -127,4 +129,13 @@ def _folded(
     for number, layer in enumerate(folded.layers):
         if layer.weight.shape != folded.widths[number : number + 2][::-1]:
             raise ModelFileError(f"{path}: layer {number} does not fit the one before it")
+    if folded.doubt is not None:
+        rows = len(folded.doubt.root)
+        fits = rows - 1 in (folded.hidden, folded.hidden + folded.inputs)
+        if folded.doubt.root.shape != (rows, rows) or not fits:
+            raise ModelFileError(f"{path}: the epistemic matrix does not fit the layers")
     return folded
+
+
+def _under(prefix: str, tensors: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

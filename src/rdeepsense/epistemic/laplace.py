@@ -1,7 +1,7 @@
 """Last-layer Laplace: what the training rows leave open about the last layer's weights.
 
-With the last hidden layer's numbers phi (and a 1 for the bias), a Gaussian prior of precision
-`prior` on the weights and the curvature of the loss at the trained ones,
+With the last hidden layer's numbers phi (the inputs, and a 1 for the bias, beside them), a Gaussian
+prior of precision `prior` on the weights and the curvature of the loss at the trained ones,
 
     H = sum_n w_n phi_n phi_n^T + prior I,      Var[mu(x)] = phi(x)^T H^-1 phi(x)
 
@@ -9,6 +9,9 @@ w_n is the Fisher information of row n about its mean or logits: 1 / var for a G
 (df + 1) / ((df + 3) scale^2) for a Student-t, p (1 - p) for a class. For one Gaussian output this
 is Bayesian linear regression on phi, exactly. Several outputs share one matrix: w_n is their mean,
 and output k's variance is multiplied by mean(w) / mean(w_k) (a Kronecker factor, diagonal).
+
+The inputs are read through weights of 0, as if a connection had been trained and found useless: a
+hidden layer may map a row unlike all others to numbers like all others, and the inputs still tell.
 
 The prior is the one of greatest marginal likelihood (MacKay 1992).
 """
@@ -33,6 +36,7 @@ from rdeepsense.heads.gaussian import GaussianParams
 from rdeepsense.heads.student import StudentTParams
 from rdeepsense.recipe import StochasticNetwork
 
+MOST_INPUTS = 1_024  # more, as in windows of raw samples, would make the matrix too large
 LOG_PRIOR = (-12.0, 12.0)  # where the precision of the prior is sought
 TINY = 1e-12  # of the greatest eigenvalue; a smaller prior would be lost in rounding
 
@@ -54,8 +58,7 @@ class Laplace:
         network.eval()
         layer = _last_layer(network)
         outputs = network.head.outputs
-        size = layer.in_features + 1
-        matrix = layer.weight.new_zeros((size, size), dtype=torch.float64)
+        matrix = layer.weight.new_zeros((), dtype=torch.float64)
         shares = matrix.new_zeros(outputs)
         rows = 0.0
         with torch.no_grad():
@@ -63,7 +66,7 @@ class Laplace:
                 params, phi = features(network, x)
                 information = _information(params).double() * weight[:, None]
                 phi = phi.double()
-                matrix += (phi * information.mean(1, keepdim=True)).T @ phi
+                matrix = matrix + (phi * information.mean(1, keepdim=True)).T @ phi
                 shares += information.sum(0)
                 rows += float(weight.sum())
         if not rows:
@@ -74,7 +77,7 @@ class Laplace:
         prior = _prior(torch.linalg.eigvalsh(matrix).cpu().numpy(), squares.cpu().numpy() / ratio)
         matrix.diagonal().add_(prior)
         lower = torch.linalg.cholesky(matrix)
-        eye = torch.eye(size, dtype=torch.float64, device=matrix.device)
+        eye = torch.eye(len(matrix), dtype=torch.float64, device=matrix.device)
         root = torch.linalg.solve_triangular(lower, eye, upper=False).T
         return cls(root.cpu().numpy().astype(np.float32), ratio, prior)
 
@@ -108,6 +111,9 @@ def features(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
             f"the last layer reads a tensor of shape {tuple(phi.shape)}; the Laplace approximation "
             "needs (rows, features)"
         )
+    inputs = x.flatten(1)
+    if inputs.shape[1] <= MOST_INPUTS:
+        phi = torch.cat([phi, inputs], 1)
     return params, functional.pad(phi, (0, 1), value=1.0)
 
 

@@ -18,6 +18,7 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import checks, model_io
 from rdeepsense.estimators.holdout import Part, distinct, evenly, validation_fraction
+from rdeepsense.estimators.parquet import ParquetTable
 
 Floats = NDArray[np.float64]
 SET_ASIDE = 0.2  # of the rows, for conformal prediction
@@ -63,24 +64,34 @@ class DistributionEstimator(BaseEstimator):
         sample_weight: Any = None,
         validation: tuple[Any, Any] | None = None,
         groups: Any = None,
+        memory: int = 2**30,
     ) -> Self:
         """Train on X (rows, features) and y; returns self.
 
         A part of the rows is held out to choose the best step and the calibration; `groups` (a
         user or record per row) keeps each group on one side, `validation=(X, y)` brings rows of
         your own instead.
+
+        X may be a folder of Parquet files, or one file, with y the name of the target column, or a
+        list of names, `groups` the name of a column, and every other column an input. Its rows are
+        trained on in shuffled windows, of which the next is read ahead, and take `memory` bytes at
+        most (1 GiB), beside what libraries and networks take. Methods that train networks do this.
         """
         self._check_options()
-        X = checks.check_inputs(self, X, self.missing, reset=True)
-        weight = checks.check_weights(sample_weight, len(X))
-        encoded = self._encode(y, len(X), weight)
-        data, aside = self._split(X, encoded, weight, validation, groups)
+        if isinstance(X, str | os.PathLike | ParquetTable):
+            data, aside = self._open(X, y, sample_weight, validation, groups, memory)
+        else:
+            X = checks.check_inputs(self, X, self.missing, reset=True)
+            weight = checks.check_weights(sample_weight, len(X))
+            encoded = self._encode(y, len(X), weight)
+            data, left = self._split(X, encoded, weight, validation, groups)
+            aside = None if left is None else (X[left.index], encoded[left.index])
         judged = self._learn(data)
         self._calibrate(judged)
         self.conformal_ = None
         if aside is not None:
-            dist = self._calibrated(self._predict(X[aside.index], None))
-            self.conformal_ = Conformal.fit(dist, encoded[aside.index])
+            dist = self._calibrated(self._predict(aside[0], None))
+            self.conformal_ = Conformal.fit(dist, aside[1])
         chosen = np.random.default_rng(data.seed).permutation(len(judged.y))[: self.keep_rows]
         self.kept_rows_ = (judged.X[np.sort(chosen)], judged.y[np.sort(chosen)])
         return self
@@ -111,16 +122,19 @@ class DistributionEstimator(BaseEstimator):
             raise InputError(
                 "give groups or validation, not both: groups only split off validation"
             )
-        if not isinstance(validation, tuple) or len(validation) != 2:
-            raise InputError("validation must be a pair (X, y)")
-        X_val = checks.check_inputs(self, validation[0], self.missing, reset=False)
-        y_val = self._encode_more(validation[1], len(X_val))
+        X_val, y_val = self._check_validation(validation)
         rows = evenly(np.arange(len(X)))
         if weight is not None:
             rows = Part(rows.index, weight, rows.cell)[weight > 0]
         rows, aside = self._set_aside(rows, seed, labels)
         held = evenly(np.arange(len(X_val)))
         return Data(X, y, rows, rows, X_val, y_val, held, labels, False, seed), aside
+
+    def _check_validation(self, validation: tuple[Any, Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        if not isinstance(validation, tuple) or len(validation) != 2:
+            raise InputError("validation must be a pair (X, y)")
+        X_val = checks.check_inputs(self, validation[0], self.missing, reset=False)
+        return X_val, self._encode_more(validation[1], len(X_val))
 
     def _set_aside(
         self, rows: Part, seed: int, labels: NDArray[Any] | None
@@ -186,6 +200,14 @@ class DistributionEstimator(BaseEstimator):
         if self.calibrate is True and getattr(self, "likelihood", None) == "auto":
             return "auto"
         return calibration.kind_of(self.calibrate, self._calibration)
+
+    def _open(
+        self, X: Any, y: Any, sample_weight: Any, validation: Any, groups: Any, memory: int
+    ) -> tuple[Data, tuple[NDArray[Any], NDArray[Any]] | None]:
+        """What `_split` does, for a table in files; the rows set aside as X and y."""
+        raise InputError(
+            f"{type(self).__name__} does not train on files ({X!r}); read the table and give arrays"
+        )
 
     def _learn(self, data: Data) -> Judged:
         """Learn from the training rows and predict the validation rows."""

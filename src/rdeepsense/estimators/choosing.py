@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 def choose(learner: Learner, grid: Sequence[Candidate], by: str = "nll") -> Learnt:
     """The best candidate's networks; `by` is "nll" or "deviation_area"."""
     few = len(learner.data.validation) < FEW_VALIDATION_ROWS and learner.data.split_off
-    if len(grid) > 1 and few and by == "nll":
+    if len(grid) > 1 and few and by == "nll" and learner.folds:
         return _cross_validated(learner, grid)
     return _held_out(learner, grid, by)
 
@@ -143,7 +143,7 @@ def _held_out(learner: Learner, grid: Sequence[Candidate], by: str) -> Learnt:
             trial, loss = learner.trial(candidate, judged, record.best_step[own])
             contest.trials.append(trial)
             contest.losses.append(loss)
-            training = learner.record(record, schedule, own, len(rows), len(held))
+            training = learner.record(record, schedule, own, rows.total, len(held))
             options.append(
                 (Learnt(candidate, networks[own], scaler, judged, training, {}), schedule)
             )
@@ -156,13 +156,13 @@ def _held_out(learner: Learner, grid: Sequence[Candidate], by: str) -> Learnt:
         return learnt
     scaler = learnt.target_scaler
     rows, held = learner.training_rows(data.train, scaler), learner.validation_rows(scaler)
-    lengths = Lengths(schedule, len(rows), members, contest.trials[contest.leader], shorter=True)
+    lengths = Lengths(schedule, rows.total, members, contest.trials[contest.leader], shorter=True)
     while not learner.interrupted and (length := lengths.next()) is not None:
         networks, record, schedule = learner.train([learnt.candidate], 1, rows, held, length)
         judged = replace(learnt.judged, dist=learner.predict(networks, X, scaler))
         trial, _ = learner.trial(learnt.candidate, judged, record.best_step)
         if lengths.judge(trial, schedule):
-            training = learner.record(record, schedule, slice(None), len(rows), len(held))
+            training = learner.record(record, schedule, slice(None), rows.total, len(held))
             learnt = replace(learnt, networks=networks, judged=judged, training=training)
     selection["lengths"] = lengths.tried
     return learnt

@@ -38,6 +38,7 @@ CHUNK = 1_024  # rows at a time: a backward pass keeps every layer's numbers
 SAMPLES = 100
 LEAST_NOISE = 0.05  # of the head's variance
 MOST_ROWS, MOST_VALUES = 4_096, 100_000  # for the calibrations: a backward pass per output
+MOST_TRAINED = 100_000  # rows for the last layer's matrix, which stand for all of them
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,17 @@ class Epistemic:
         device = choose_device(estimator.device)
         network, dtype = prepared(estimator.network_, device)
 
+        total = trained.weight.sum()
+        if len(trained) > MOST_TRAINED:
+            rng = np.random.default_rng(data.seed)
+            trained = trained[np.sort(rng.permutation(len(trained))[:MOST_TRAINED])]
+        stands_for = total / trained.weight.sum()
+
         def batches() -> Iterator[tuple[Tensor, Tensor]]:
             for start in range(0, len(trained), CHUNK):
                 part = trained[np.arange(start, min(start + CHUNK, len(trained)))]
                 x = estimator.input_scaler_.gather(data.X, part.index, dtype)
-                yield x.to(device), torch.from_numpy(part.weight).to(device)
+                yield x.to(device), torch.from_numpy(part.weight * stands_for).to(device)
 
         fitted = cls(Laplace.fit(network, batches()), np.ones(estimator._outputs()), {})
         return fitted._calibrated(estimator, judged)

@@ -51,18 +51,21 @@ class Length:
 class Learner:
     """Trains candidates for an estimator, `members` networks each, and judges them."""
 
+    folds = True  # whether its rows can be cross-validated
+
     def __init__(self, estimator: Any, data: Data, members: int, beta: float = 0.0) -> None:
         self.estimator, self.data, self.members, self.beta = estimator, data, members, beta
         self.device = choose_device(estimator.device)
-        self.input_scaler = Scaler.standard(data.X, data.train.index, data.train.weight)
+        self.input_scaler = self._input_scaler(data.train)
         self._banks = 0
         self.interrupted = False  # then no further bank is begun, and the trained ones compete
 
     def on_all_rows(self) -> None:
         """Scale inputs by all rows, as for a network that is trained on all of them."""
-        self.input_scaler = Scaler.standard(
-            self.data.X, self.data.rows.index, self.data.rows.weight
-        )
+        self.input_scaler = self._input_scaler(self.data.rows)
+
+    def close(self) -> None:
+        """Let go of what the rows were read with."""
 
     def target_scaler(self, part: Part, likelihood: str) -> Scaler | None:
         scaler: Scaler | None = self.estimator._target_scaler(self.data.y, part, likelihood)
@@ -93,7 +96,7 @@ class Learner:
         ]
         schedule = replace(
             Schedule.of(
-                rows=len(rows),
+                rows=rows.total,
                 validation_rows=len(held),
                 learning_rate=estimator.learning_rate or default_learning_rate(networks[0]),
                 seed=self.data.seed,
@@ -157,6 +160,9 @@ class Learner:
                 f"the targets need {outputs}"
             )
         return converted
+
+    def _input_scaler(self, part: Part) -> Scaler:
+        return Scaler.standard(self.data.X, part.index, part.weight)
 
     def _rows(self, X: NDArray[Any], y: NDArray[Any], part: Part, scaler: Scaler | None) -> Rows:
         """Scaled rows on the device."""

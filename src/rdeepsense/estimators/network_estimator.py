@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import torch
@@ -17,7 +18,9 @@ from rdeepsense.estimators.base import Data, DistributionEstimator, Judged
 from rdeepsense.estimators.choosing import choose
 from rdeepsense.estimators.inference import choose_device
 from rdeepsense.estimators.learning import Learner
+from rdeepsense.estimators.opening import StreamedData, open_table
 from rdeepsense.estimators.scaling import Scaler
+from rdeepsense.estimators.streaming import StreamLearner
 from rdeepsense.networks import NAMED, DeepSense, dense
 from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.scoring import ScoringRule
@@ -87,9 +90,20 @@ class NetworkEstimator(DistributionEstimator):
         for candidate in self._grid():
             self._rule([candidate.alpha], getattr(self, "beta", 0.0))
 
+    def _open(
+        self, X: Any, y: Any, sample_weight: Any, validation: Any, groups: Any, memory: int
+    ) -> tuple[Data, tuple[NDArray[Any], NDArray[Any]] | None]:
+        return open_table(self, X, y, sample_weight, validation, groups, memory)
+
     def _learn(self, data: Data) -> Judged:
-        learner = Learner(self, data, self._members, getattr(self, "beta", 0.0))
-        learnt = choose(learner, self._grid(), by=self._judge())
+        members, beta = self._members, getattr(self, "beta", 0.0)
+        learner = (
+            StreamLearner(self, data, members, beta)
+            if isinstance(data, StreamedData)
+            else Learner(self, data, members, beta)
+        )
+        with closing(learner):
+            learnt = choose(learner, self._grid(), by=self._judge())
         self.input_scaler_, self.target_scaler_ = learner.input_scaler, learnt.target_scaler
         self.networks_ = learnt.networks
         self.candidate_ = learnt.candidate

@@ -173,11 +173,11 @@ def _faults(name: str, task: Results) -> list[Block]:
     kind = origin(task)
     found: list[Block | None] = [
         fault_map(name, task, kind),
-        flagged(name, task),
-        answered(name, task),
+        flagged(name, task, kind),
+        answered(name, task, kind),
     ]
     blocks = [block for block in found if block is not None]
-    return [Heading(f"{name} ({kind} data)"), *blocks] if blocks else []
+    return [Heading(name), *blocks] if blocks else []
 
 
 def _warnings(methods: Mapping[str, Any]) -> tuple[str, ...]:

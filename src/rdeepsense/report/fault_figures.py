@@ -43,14 +43,14 @@ def fault_map(name: str, task: Task, origin: str) -> Picture | None:
     return Picture(
         f"{name}-faults",
         f"{name}: rows flagged when a sensor fails (%)",
-        "The darker, the more rows are flagged. In the column “healthy” they are false alarms: 5 "
-        "is right. 100 would be right everywhere else.",
+        "The stronger the colour, the more rows are flagged. In the column “healthy” they are "
+        "false alarms: 5 is right. 100 would be right everywhere else.",
         origin,
         (Panel("", partial(_draw, lines=lines), (5.0, 1.3 + 0.3 * len(lines))),),
     )
 
 
-def flagged(name: str, task: Task) -> Table | None:
+def flagged(name: str, task: Task, origin: str) -> Table | None:
     """The share that is flagged, and in brackets the AUROC of faulty against healthy rows."""
     lines = _lines(task)
     if not lines:
@@ -64,10 +64,11 @@ def flagged(name: str, task: Task) -> Table | None:
         "In brackets: AUROC, the probability that a faulty row has a higher score than a healthy "
         "one; 0.5 is chance. Healthy rows: false alarms."
     )
-    return Table(f"{name}: rows flagged (%)", caption, ["Score", *kinds], body)
+    title = f"{name}, {origin} data: rows flagged (%)"
+    return Table(title, caption, ["Score", *kinds], body)
 
 
-def answered(name: str, task: Task) -> Table | None:
+def answered(name: str, task: Task, origin: str) -> Table | None:
     """The error on faulty rows, and the coverage of the 90 % interval."""
     lines = [line for line in _lines(task) if not line[2]]
     if not lines:
@@ -86,7 +87,8 @@ def answered(name: str, task: Task) -> Table | None:
             "After the comma: how many true values are inside the 90 % interval. A method that "
             "noticed the fault would widen it and keep the 90."
         )
-    return Table(f"{name}: {what} on faulty rows", caption, ["Method", *kinds], body)
+    title = f"{name}, {origin} data: {what}"
+    return Table(title, caption, ["Method", *kinds], body)
 
 
 def _lines(task: Task) -> list[Line]:

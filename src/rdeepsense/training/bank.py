@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 
 from rdeepsense.errors import InputError
@@ -42,7 +43,7 @@ class Bank(nn.Module, ABC):
         """The parameters of all members for one shared batch, or with `each` for one batch each."""
 
     @abstractmethod
-    def clip_gradients(self, gradients: Sequence[Tensor], limit: float) -> None:
+    def clip_gradients(self, gradients: list[Tensor], limit: float) -> None:
         """Scale each member's part of `gradients`, one per parameter, to a norm of `limit`."""
 
     @abstractmethod
@@ -85,6 +86,7 @@ class DenseBank(Bank):
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         self.steps: list[nn.Module | int] = []  # an activation, or the number of a layer
         self.drops: list[bool] = []  # whether any member drops before that layer
+        self.common: list[float | None] = []  # with what probability, where all drop alike
         pending = torch.zeros(self.size)
         for modules in zip(*(n.body for n in networks), strict=True):
             # The layer itself drops its input or a Dropout before it does, never both.
@@ -102,6 +104,8 @@ class DenseBank(Bank):
 
     def _add_layer(self, modules: Sequence[nn.Linear], drop_prob: Tensor) -> None:
         keep_prob = (1 - drop_prob).view(-1, 1, 1)
+        first = drop_prob[0].item()
+        self.common.append(first if bool((drop_prob == first).all()) else None)
         # 16 random bits, read as a number, are at most this with the probability to keep.
         threshold = ((keep_prob * 65536).round() - 32769).to(torch.int16)
         self.register_buffer(f"keep_prob_{len(self.drops)}", keep_prob, persistent=False)
@@ -134,6 +138,9 @@ class DenseBank(Bank):
         keep_prob: Tensor = getattr(self, f"keep_prob_{layer}")
         if torch.compiler.is_compiling():
             return torch.where(torch.rand_like(h) < keep_prob, h / keep_prob, 0.0)
+        common = self.common[layer]
+        if h.is_cuda and common is not None:  # torch's own, which a GPU runs as one kernel
+            return functional.dropout(h, common)
         # Random numbers are what dropout costs: one 64-bit draw serves four entries. A probability
         # of 1 is exact, others to 2^-16. All of this stays in one type a line, which is vectorised.
         bits = torch.empty((h.numel() + 3) // 4, dtype=torch.int64, device=h.device)
@@ -141,12 +148,19 @@ class DenseBank(Bank):
         kept = bits.le_(getattr(self, f"threshold_{layer}")).to(h.dtype)
         return h * kept.div_(keep_prob)
 
-    def clip_gradients(self, gradients: Sequence[Tensor], limit: float) -> None:
-        squares = [g.flatten(1).square().sum(1) for g in gradients]
-        norms = torch.stack(squares).sum(0).sqrt()
+    def clip_gradients(self, gradients: list[Tensor], limit: float) -> None:
+        alone = self.size == 1 and not torch.compiler.is_compiling()
+        if alone:
+            norms = torch.stack(torch._foreach_norm(gradients)).norm().view(1)
+        else:
+            each = [torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients]
+            norms = torch.stack(each).norm(dim=0)
         if norms.device.type == "cpu" and bool((norms <= limit).all()):
             return
         factors = (limit / (norms + 1e-6)).clamp(max=1.0)
+        if alone:
+            torch._foreach_mul_(gradients, factors.view(()))
+            return
         for gradient in gradients:
             gradient.mul_(factors.view(-1, *[1] * (gradient.ndim - 1)))
 
@@ -180,10 +194,10 @@ class ModuleBank(Bank):
         params: Params = type(outputs[0])(*map(torch.stack, zip(*outputs, strict=True)))
         return params
 
-    def clip_gradients(self, gradients: Sequence[Tensor], limit: float) -> None:
+    def clip_gradients(self, gradients: list[Tensor], limit: float) -> None:
         each = len(gradients) // self.size
         for start in range(0, len(gradients), each):
-            own = list(gradients[start : start + each])
+            own = gradients[start : start + each]
             norm = torch.stack(torch._foreach_norm(own)).norm()
             torch._foreach_mul_(own, (limit / (norm + 1e-6)).clamp(max=1.0))
 

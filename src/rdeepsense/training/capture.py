@@ -17,7 +17,7 @@ from rdeepsense.training.bank import DenseBank
 from rdeepsense.training.step import Step
 
 WARM_UP = 3  # real steps, taken one by one before the recording
-COMPILE_FROM = 20_000  # steps: about 0.1 ms saved in each, against 4 to 11 s of compiling
+COMPILE_FROM = 50_000  # steps: 0.2 to 0.3 ms are saved in each, against 5 to 17 s of compiling
 
 
 def fastest(step: Step, steps: int, mode: str | None = None) -> Callable[[], None]:

@@ -21,7 +21,7 @@ from rdeepsense.errors import TrainingError
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.average import EVERY, MovingAverage
 from rdeepsense.training.bank import Bank
-from rdeepsense.training.capture import fastest
+from rdeepsense.training.capture import fastest, tensor_cores
 from rdeepsense.training.checkpoint import Checkpoint, fingerprint
 from rdeepsense.training.interrupt import StopOnInterrupt
 from rdeepsense.training.progress import Progress, Silent
@@ -98,7 +98,7 @@ def validation_nll(bank: Bank, rows: Rows) -> Tensor:
     bank.eval()
     total = torch.zeros(bank.size, dtype=torch.float64, device=rows.x.device)
     weight = torch.ones(1, len(rows)).to(rows.x) if rows.weight is None else rows.weight
-    with torch.no_grad():
+    with torch.no_grad(), tensor_cores():
         most = VALIDATION_ACTIVATIONS.get(rows.x.device.type, 4_000_000)
         chunk = max(256, most // (bank.size * bank.width))
         for start in range(0, len(rows), chunk):

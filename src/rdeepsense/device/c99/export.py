@@ -38,6 +38,7 @@ class Options:
     name: str = "model"
     max_nll_change: float = 0.02
     sure_share: float = SURE_SHARE  # of the rows that shall count as sure
+    epistemic: str | None = None  # "laplace" adds what the model does not know of a row
 
 
 def export_c99(
@@ -49,7 +50,7 @@ def export_c99(
     """Write the C of a model; returns the report. `rows` (X, y) replace those in the model file."""
     check_folder(Path(folder))
     X, y = estimator.kept_rows_ if rows is None else rows
-    folded = fold(estimator)
+    folded = fold(estimator, options.epistemic)
     # Half of the rows to calibrate on, the other half to judge by.
     network = prepare(folded, options.dtype, X[::2])
     judged = (X[1::2], y[1::2]) if options.dtype == "int8" else (X, y)
@@ -77,6 +78,11 @@ def prepare(folded: Folded, dtype: str, X: NDArray[Any]) -> FloatNetwork | Int8N
     if dtype == "float16":
         return as_float16(folded)
     if dtype == "int8":
+        if folded.doubt is not None:
+            raise InputError(
+                "--dtype int8 cannot be exported with --epistemic laplace; accepted: float32, and "
+                "for c99 float16"
+            )
         return quantise(folded, X, standardised(folded))
     raise InputError(f"--dtype {dtype!r} is unknown; accepted: {', '.join(DTYPES)}")
 
@@ -130,6 +136,7 @@ def _report(
         for w in folded.layers
     ]
     measured = code_and_stack(files)
+    epistemic = _epistemic(folded)
     return {
         "name": source.name,
         "dtype": source.network.dtype,
@@ -141,7 +148,9 @@ def _report(
         "classes": None if folded.classes is None else [str(c) for c in folded.classes],
         "missing": folded.missing,
         "layers": layers,
-        "multiply_adds": sum(w.weight.size for w in folded.layers),
+        **({} if epistemic is None else {"epistemic": epistemic}),
+        "multiply_adds": sum(w.weight.size for w in folded.layers)
+        + (0 if epistemic is None else epistemic["multiply_adds"]),
         "bytes": {
             "tables_in_flash": sum(t.bytes() for t in source.tables),
             "code_in_flash": None if measured is None else measured["code"],
@@ -151,4 +160,18 @@ def _report(
         },
         "quality": None if found is None else {"rows_from": rows_from, **found},
         "sure": None if source.sure is None else [float(v) for v in source.sure],
+    }
+
+
+def _epistemic(folded: Folded) -> dict[str, Any] | None:
+    """The matrix of the doubt: its upper triangle is stored, and its sums are squared."""
+    if folded.doubt is None:
+        return None
+    rows = len(folded.doubt.root)
+    numbers = rows * (rows + 1) // 2
+    return {
+        "method": "laplace",
+        "matrix": rows,
+        "bytes_in_flash": 4 * (numbers + 2 * folded.outputs),
+        "multiply_adds": numbers + rows,
     }

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from rdeepsense.device.c99.epistemic import of_doubt
 from rdeepsense.device.c99.source import Source
 from rdeepsense.device.c99.text import FOLDER, number, remark
 from rdeepsense.device.folded import Floats, Folded
 
 REGRESSION = """/* x: sensor values in their own units. mean and std, in the target's units, get
    @NAME@_OUTPUTS numbers each. Any number of threads may call it, each with its own scratch. */
-int @name@_predict(const float *x, float *mean, float *std, void *scratch);
+int @name@_predict(const float *x, float *mean, float *std, @epistemic@void *scratch);
 """
 CLASSES = """/* x: sensor values in their own units. probs gets @NAME@_OUTPUTS probabilities. Any
    number of threads may call it, each with its own scratch. */
-int @name@_predict(const float *x, float *probs, void *scratch);
+int @name@_predict(const float *x, float *probs, @epistemic@void *scratch);
 """
 SURE = """
 /* Whether a prediction is among the surer ones: the threshold was chosen at export. */
 int @name@_is_sure(const float *@given@);
+"""
+EPISTEMIC = """/* epistemic gets @NAME@_OUTPUTS numbers: @what@ that is doubt about what was
+   learnt, not noise of the data. Larger ones are of inputs less like the training rows.
+   Laplace approximation of the last layer; @where@ it already. */
+#define @NAME@_EPISTEMIC 1
+
 """
 INTERVALS = """
 /* The interval of a coverage in percent: from mean + LOW std to mean + HIGH std. Where the factors
@@ -30,6 +37,11 @@ def header(source: Source) -> str:
     """model.h."""
     folded, sure = source.folded, source.sure
     declarations = CLASSES if folded.is_classifier else REGRESSION
+    if folded.doubt is not None:
+        what, where = ("the part of std", "std holds")
+        if folded.is_classifier:
+            what, where = ("the standard deviation of each logit", "probs hold")
+        declarations = EPISTEMIC.replace("@what@", what).replace("@where@", where) + declarations
     if sure is not None:
         if folded.is_classifier:
             declarations = f"#define @NAME@_SURE_PROB {number(sure[0])}\n\n" + declarations
@@ -37,7 +49,7 @@ def header(source: Source) -> str:
     more = {
         "about": _about(folded),
         "factors": source.fill(_factors(folded)),
-        "declarations": source.fill(declarations),
+        "declarations": source.fill(declarations, of_doubt(source)),
     }
     return source.fill((FOLDER / "model.h").read_text(), more)
 

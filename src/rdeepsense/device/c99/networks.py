@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.device.doubt import size, triangular
 from rdeepsense.device.folded import Dense, Floats, Folded
 from rdeepsense.errors import InputError
 
@@ -36,17 +37,21 @@ class FloatNetwork:
     centre: Singles
     per_scale: Singles
     layers: tuple[FloatLayer, ...]
+    root: Singles | None = None  # of the doubt; float32 whatever the weights
     reach: float = REACH
 
     def raw(self, X: NDArray[Any]) -> Floats:
-        """The columns of the last layer, in float32 as on the device."""
+        """What `Folded.raw` gives, in float32 as on the device."""
         z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
-        h = np.clip(z, -self.reach, self.reach).astype(np.float32)
+        z = h = np.clip(z, -self.reach, self.reach).astype(np.float32)
+        before = h[:, :0]  # what the last layer reads, if that is a hidden one
         for layer in self.layers:
             weight = layer.weight.astype(np.float32)
             h = (h * np.float32(layer.gain)) @ weight.T + layer.bias
             if layer is not self.layers[-1]:
-                h = np.maximum(h, np.float32(0))
+                before = h = np.maximum(h, np.float32(0))
+        if self.root is not None:
+            h = np.hstack([h, size(self.root, before, z)])
         raw: Floats = h.astype(np.float64)
         return raw
 
@@ -58,7 +63,7 @@ def as_float32(folded: Folded) -> FloatNetwork:
         FloatLayer(layer.weight.astype(np.float32), layer.bias.astype(np.float32))
         for layer in layers
     ]
-    return FloatNetwork("float32", centre, per_scale, tuple(stored))
+    return FloatNetwork("float32", centre, per_scale, tuple(stored), _root(folded))
 
 
 def as_float16(folded: Folded) -> FloatNetwork:
@@ -73,7 +78,7 @@ def as_float16(folded: Folded) -> FloatNetwork:
                 (layer.weight / gain).astype(np.float16), layer.bias.astype(np.float32), gain
             )
         )
-    return FloatNetwork("float16", centre, per_scale, tuple(stored))
+    return FloatNetwork("float16", centre, per_scale, tuple(stored), _root(folded))
 
 
 def standardised(folded: Folded) -> tuple[Singles, Singles, list[Dense]]:
@@ -91,3 +96,20 @@ def standardised(folded: Folded) -> tuple[Singles, Singles, list[Dense]]:
     first = folded.layers[0]
     bias = first.bias - first.weight @ (folded.centre - centre)
     return centre, per_scale, [Dense(first.weight / per_scale, bias), *folded.layers[1:]]
+
+
+def _root(folded: Folded) -> Singles | None:
+    """The doubt's matrix for (x - centre) per_scale in float32.
+
+    It stays float32 beside half floats: it is an inverse, so its sums may be small differences of
+    large numbers.
+    """
+    if folded.doubt is None:
+        return None
+    root = folded.doubt.root.copy()
+    if folded.hidden + 1 < len(root):
+        centre, per_scale, _ = standardised(folded)
+        inputs = root[folded.hidden : -1]
+        root[-1] -= (folded.centre - centre) / folded.scale @ inputs
+        inputs /= (folded.scale * per_scale)[:, None]
+    return triangular(root).astype(np.float32)

@@ -24,7 +24,8 @@ def quality(
     with warnings.catch_warnings():
         # Kept rows are in the order of the names, but carry none.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        before = estimator.predict_dist(X)
+        options = {} if folded.doubt is None else {"epistemic": "laplace"}
+        before = estimator.predict_dist(X, **options)
     predicted = folded.finish(network.raw(np.asarray(X)))
     if folded.is_classifier:
         after: AnyDistribution = Categorical(predicted / predicted.sum(1, keepdims=True))

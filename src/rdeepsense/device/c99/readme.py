@@ -9,14 +9,14 @@ from rdeepsense.device.c99.text import remark
 
 EXAMPLES = {
     True: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
-    float probs[@NAME@_OUTPUTS];
+    float probs[@NAME@_OUTPUTS]@room@;
     static float scratch[(@NAME@_SCRATCH_BYTES + 3) / 4];
-    int status = @name@_predict(x, probs, scratch);
+    int status = @name@_predict(x, probs, @given@scratch);
 """,
     False: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
-    float mean[@NAME@_OUTPUTS], std[@NAME@_OUTPUTS];
+    float mean[@NAME@_OUTPUTS], std[@NAME@_OUTPUTS]@room@;
     static float scratch[(@NAME@_SCRATCH_BYTES + 3) / 4];
-    int status = @name@_predict(x, mean, std, scratch);
+    int status = @name@_predict(x, mean, std, @given@scratch);
 """,
 }
 
@@ -25,8 +25,10 @@ def readme(source: Source, report: dict[str, Any]) -> str:
     """What the folder holds, how to call it, what it costs and how good it is."""
     folded, size = source.folded, report["bytes"]
     example = EXAMPLES[folded.is_classifier]
-    for key in ("name", "NAME"):
-        example = example.replace(f"@{key}@", source.values[key])
+    room, given = "", ""
+    if folded.doubt is not None:
+        room, given = ", epistemic[@NAME@_OUTPUTS]", "epistemic, "
+    example = source.fill(example.replace("@room@", room).replace("@given@", given))
     lines = [
         f"# {source.name}",
         "",
@@ -48,6 +50,7 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         "",
         "`exp`, `log1p`, `sqrt` and softplus are its own, with a relative error of at most 6e-7.",
         "",
+        *_epistemic(source, report),
         "## Inputs",
         "",
         f"An input further than {source.network.reach:g} standard deviations of the training rows "
@@ -91,3 +94,21 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         for key, value in quality["before"].items():
             lines.append(f"| {key} | {value:.4f} | {quality['after'][key]:.4f} |")
     return "\n".join(lines) + "\n"
+
+
+def _epistemic(source: Source, report: dict[str, Any]) -> list[str]:
+    if source.folded.doubt is None:
+        return []
+    matrix = report["epistemic"]["matrix"]
+    what = '`std` is that of `predict_dist(X, epistemic="laplace")`; `epistemic` is the part of it'
+    if source.folded.is_classifier:
+        what = '`probs` are those of `predict_dist(X, epistemic="laplace")`; `epistemic` is the std'
+    return [
+        "## Inputs unlike the training rows",
+        "",
+        what + (" of each logit" if source.folded.is_classifier else "") + " that is",
+        "doubt about what was learnt, as `epistemic_std(X)` gives it: the Laplace approximation of",
+        f"the last layer, the upper triangle of a matrix of {matrix} x {matrix} in float32, "
+        f"{report['epistemic']['bytes_in_flash']:,} bytes.",
+        "",
+    ]

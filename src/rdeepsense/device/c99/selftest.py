@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.device.c99.epistemic import of_check
 from rdeepsense.device.c99.source import Source
 from rdeepsense.device.c99.tables import checksum
 from rdeepsense.device.c99.text import fill, joined, table
@@ -38,6 +39,10 @@ def selftest(source: Source, X: NDArray[Any]) -> str:
         "hash": "".join(_hash(t.kind, t.name, t.values.size) for t in source.tables),
         "nan_status": ok if folded.missing == "mean" else nan,
     }
+    values |= of_check(source, values)
+    if folded.doubt is not None:
+        told = folded.epistemic_of(network.raw(rows))
+        vectors.append(table("float", "epistemics", told, outputs))
     kind = "classes_check" if folded.is_classifier else "regression_check"
     values["check"] = "".join(f"static {v}\n" for v in vectors) + fill(joined([kind]), values)
     return fill(joined(["selftest"]), values)

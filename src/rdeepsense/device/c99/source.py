@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rdeepsense.device.c99.epistemic import of_doubt
 from rdeepsense.device.c99.networks import FloatNetwork
 from rdeepsense.device.c99.tables import Table, tables_of
 from rdeepsense.device.c99.text import fill, identifier, joined, number, remark, table
@@ -65,11 +66,15 @@ class Source:
         kind = "classes" if folded.is_classifier else "regression"
         parts = ["model"] if dtype == "float32" else ["model", f"{dtype}_include"]
         parts += [f"{family}_layers", "exp", "is_nan"]
-        if folded.head in ("gaussian", "student"):
-            parts += ["softplus"] + ["root"] * (folded.head == "gaussian")
-        parts += [f"{dtype}_kernel", f"{family}_network", kind]
+        doubtful, student = folded.doubt is not None, folded.head == "student"
+        parts += ["softplus"] * (folded.head in ("gaussian", "student"))
+        parts += ["root"] * (folded.head == "gaussian" or doubtful)
+        parts += ["square"] * (student and doubtful)
+        parts += [f"{dtype}_kernel"] + ["doubt"] * doubtful + [f"{family}_network", kind]
         parts += [f"{kind}_sure"] * (self.sure is not None)
-        return self.fill(joined(parts), {**self._of_layers(), **self._of_head(kind)})
+        return self.fill(
+            joined(parts), {**self._of_layers(), **self._of_head(kind), **of_doubt(self)}
+        )
 
     def weights(self) -> str:
         """weights.c."""
@@ -85,7 +90,8 @@ class Source:
         ins, outs, columns = self._rooms()
         if self.network.dtype == "int8":
             return _up(4 * outs + 4 * columns + 2 * ins, 4)
-        return _up(4 * ins + 4 * outs + 2 * ins, 4)
+        doubts = 0 if self.folded.doubt is None else len(self.folded.doubt.root)
+        return _up(4 * ins + 4 * outs + 2 * ins, 4) + 4 * doubts
 
     def _rooms(self) -> tuple[int, int, int]:
         """How many inputs and sums a layer can have, rounded up as the kernels like it."""
@@ -133,7 +139,11 @@ class Source:
         folded = self.folded
         raw = "raw" if self.network.dtype == "int8" else "sum"
         width = f"softplus(w->{raw}[@NAME@_OUTPUTS + k]) + {number(folded.floor)}"
-        width = f"root({width})" if folded.head == "gaussian" else f"({width})"
+        gaussian = folded.head == "gaussian"
+        if folded.doubt is not None:
+            width = f"{width if gaussian else f'square({width})'} + @name@_gain[k] * doubt"
+            gaussian = True
+        width = f"root({width})" if gaussian else f"({width})"
         width = "0.0f" if folded.head == "point" else width
         shifted = folded.shift is not None and bool(np.any(folded.shift))
         refuses = folded.missing == "refuse"
@@ -142,7 +152,7 @@ class Source:
             "width": self.fill(width),
             "shift": self.fill(" + @name@_shift[k] * s") if shifted else "",
             "on_nan": self.fill("return @NAME@_NAN;") if refuses else "z = 0.0f;",
-            "fill": self.fill(joined([f"{kind}_fill"])) if refuses else "",
+            "fill": self.fill(joined([f"{kind}_fill"]), of_doubt(self)) if refuses else "",
         }
 
 

@@ -55,6 +55,10 @@ def tables_of(
             tables.append(Table("float", "shift", folded.shift))
         if sure is not None:
             tables.append(Table("float", "sure_std", sure))
+    if folded.doubt is not None and isinstance(network, FloatNetwork):
+        tables.append(Table("float", "root", _triangle(network)))
+        tables.append(Table("float", "gain", folded.doubt.gain))
+        tables.append(Table("float", "doubt", folded.doubt.std))
     return [Table(t.kind, f"{name}_{t.name}", t.values, t.size) for t in tables]
 
 
@@ -85,3 +89,14 @@ def _int8(network: Int8Network) -> list[Table]:
         tables.append(Table("float", f"factor_{k}", layer.factor))
     tables.append(Table("float", "head_bias", network.head_bias))
     return tables
+
+
+def _triangle(network: FloatNetwork) -> NDArray[np.float32]:
+    """The doubt's matrix from its diagonal on, row by row; C has phi times the layer's gain."""
+    assert network.root is not None
+    root, hidden = network.root.copy(), 0
+    if len(network.layers) > 1:
+        hidden = network.layers[-1].weight.shape[1]
+        root[:hidden] /= np.float32(network.layers[-1].gain)
+    root[hidden:-1] /= np.float32(network.layers[0].gain)
+    return root[np.triu_indices(len(root))]

@@ -1,11 +1,11 @@
 
-int @name@_predict(const float *x, float *probs, void *scratch)
+int @name@_predict(const float *x, float *probs, @epistemic@void *scratch)
 {
     work *w = scratch;
     const int status = network(x, w);
-    float most, total = 0.0f;
+    float most, total = 0.0f@doubt@;
     unsigned k;
-@fill@    most = w->@raw@[0];
+@fill@@doubt_out@    most = w->@raw@[0];
     for (k = 1; k < @NAME@_OUTPUTS; ++k) {
         most = w->@raw@[k] > most ? w->@raw@[k] : most;
     }

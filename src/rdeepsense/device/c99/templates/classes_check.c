@@ -1,8 +1,8 @@
-static float probs[@NAME@_OUTPUTS];
+static float probs[@NAME@_OUTPUTS]@epistemic_room@;
 
 static int predict(const float *x)
 {
-    return @name@_predict(x, probs, &scratch);
+    return @name@_predict(x, probs, @epistemic_given@&scratch);
 }
 
 static void check_row(int row)
@@ -12,5 +12,5 @@ static void check_row(int row)
     for (k = 0; k < @NAME@_OUTPUTS; ++k) {
         const float away = probs[k] - expected[row * @NAME@_OUTPUTS + k];
         expect(away <= @tolerance@ && -away <= @tolerance@, "probability");
-    }
+@epistemic_check@    }
 }

@@ -2,7 +2,7 @@
         word nan;
         nan.bits = 0x7fc00000u;
         for (k = 0; k < @NAME@_OUTPUTS; ++k) {
-            probs[k] = nan.value;
+            probs[k] = @nan_too@nan.value;
         }
         return status;
     }

@@ -11,7 +11,7 @@ static const layer layers[] = {
 
 typedef struct {
     float value[@ins@]; /* inputs of a layer that are not zero, */
-    float sum[@outs@];
+    float sum[@outs@];@doubt_room@
     uint16_t index[@ins@]; /* and which ones they are */
 } work;
 typedef char scratch_fits[sizeof(work) == @NAME@_SCRATCH_BYTES ? 1 : -1];

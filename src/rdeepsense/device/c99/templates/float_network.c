@@ -18,9 +18,9 @@ static int network(const float *x, work *w)
         w->index[count] = (uint16_t)i;
         count += z != 0.0f;
     }
-    for (l = 0;; ++l) {
+@doubt_inputs@    for (l = 0;; ++l) {
         const unsigned n = layers[l].outputs;
-        for (; count % 4 != 0; ++count) {
+@doubt_hidden@        for (; count % 4 != 0; ++count) {
             w->value[count] = 0.0f;
             w->index[count] = 0;
         }

@@ -1,13 +1,13 @@
 
-int @name@_predict(const float *x, float *mean, float *std, void *scratch)
+int @name@_predict(const float *x, float *mean, float *std, @epistemic@void *scratch)
 {
     work *w = scratch;
     const int status = network(x, w);
-    unsigned k;
-@fill@    for (k = 0; k < @NAME@_OUTPUTS; ++k) {
+@doubt@    unsigned k;
+@fill@@doubt_found@    for (k = 0; k < @NAME@_OUTPUTS; ++k) {
         const float s = @name@_spread[k] * @width@;
         mean[k] = w->@raw@[k]@shift@;
-        std[k] = s;
+        std[k] = s;@doubt_out@
     }
     return status;
 }

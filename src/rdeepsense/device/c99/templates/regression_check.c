@@ -1,8 +1,8 @@
-static float mean[@NAME@_OUTPUTS], std[@NAME@_OUTPUTS];
+static float mean[@NAME@_OUTPUTS], std[@NAME@_OUTPUTS]@epistemic_room@;
 
 static int predict(const float *x)
 {
-    return @name@_predict(x, mean, std, &scratch);
+    return @name@_predict(x, mean, std, @epistemic_given@&scratch);
 }
 
 static float distance(float a, float b)
@@ -19,5 +19,5 @@ static void check_row(int row)
         const float size = m[k] > 0 ? m[k] : -m[k];
         expect(distance(mean[k], m[k]) <= @tolerance@ * s[k] + 1e-6f * size, "mean");
         expect(distance(std[k], s[k]) <= @tolerance@ * s[k], "std");
-    }
+@epistemic_check@    }
 }

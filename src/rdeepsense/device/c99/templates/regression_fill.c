@@ -2,7 +2,7 @@
         word nan;
         nan.bits = 0x7fc00000u;
         for (k = 0; k < @NAME@_OUTPUTS; ++k) {
-            mean[k] = std[k] = nan.value;
+            mean[k] = std[k] = @nan_too@nan.value;
         }
         return status;
     }

@@ -1,0 +1,126 @@
+"""`rdeepsense fit TABLE`: a table in memory, some of its rows kept for the closing figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rdeepsense.cli.columns import (
+    Found,
+    check_known,
+    inputs_of,
+    is_numeric,
+    labels,
+    look,
+    numeric_targets,
+)
+from rdeepsense.cli.scores import Scores, caption, score_model, score_table
+from rdeepsense.cli.split import split_off
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from rdeepsense.cli.terminal import Terminal
+
+TEST_FRACTION = 0.2
+
+
+@dataclass
+class Whole:
+    """The table, what its columns are for, and how to split it."""
+
+    frame: pl.DataFrame
+    targets: list[str]
+    groups: str | None
+    found: Found
+    missing: str
+    test_fraction: float
+    seed: int
+
+    @classmethod
+    def look(
+        cls,
+        frame: pl.DataFrame,
+        targets: list[str],
+        groups: str | None,
+        ignore: list[str],
+        missing: str,
+        test_fraction: float | None,
+        seed: int,
+    ) -> Whole:
+        """Every column but these is an input, if it is numeric."""
+        group = [groups] if groups else []
+        for option, names in (("--target", targets), ("--groups", group), ("--ignore", ignore)):
+            check_known(frame, names, option)
+        found = look(frame, [*targets, *group, *ignore])
+        fraction = TEST_FRACTION if test_fraction is None else test_fraction
+        return cls(frame, targets, groups, found, missing, fraction, seed)
+
+    @property
+    def inputs(self) -> list[str]:
+        return self.found.inputs
+
+    def kinds(self) -> dict[str, str]:
+        """What each target holds."""
+        import polars as pl
+
+        kinds = {}
+        for name in self.targets:
+            series = self.frame[name]
+            number = "numbers" if is_numeric(series) else "not numeric"
+            kinds[name] = "yes/no" if series.dtype == pl.Boolean else number
+        return kinds
+
+    def tell(self, terminal: Terminal) -> None:
+        self.found.tell(terminal, self.targets, filled=self.missing == "mean")
+
+    def prepare(self, classes: bool) -> None:
+        """Check the values and split the rows."""
+        self.X = inputs_of(self.frame, self.found.inputs, self.missing)
+        self.y = (
+            labels(self.frame, self.targets[0])
+            if classes
+            else numeric_targets(self.frame, self.targets)
+        )
+        self.group = labels(self.frame, self.groups) if self.groups else None
+        stratify = self.y if classes else None
+        self.test = split_off(self.X, self.test_fraction, self.seed, self.group, stratify)
+
+    def fit(self, model: Any) -> None:
+        rest = ~self.test
+        groups = None if self.group is None else self.group[rest]
+        model.fit(self.X.filter(rest), self.y[rest], groups=groups)
+
+    def judge(self, terminal: Terminal, model: Any) -> tuple[dict[str, int], dict[str, Any]]:
+        """How many rows did what, and the figures on the test rows."""
+        test, group = self.test, self.group
+        rows = {
+            "train": model.training_["rows"],
+            "validation": model.training_["validation_rows"],
+            "test": int(test.sum()),
+        }
+        tested = len(set(group[test])) if group is not None else None
+        _tell_rows(terminal, rows, model.training_["validated"], self.found.rows, tested)
+        scores: dict[str, Scores] = {}
+        if test.any():
+            groups = None if group is None else group[test]
+            scores = score_model(model, self.X.filter(test), self.y[test], self.targets, groups)
+            title = f"Held-out figures: {rows['test']:,} rows that no choice has seen"
+            note = caption(hasattr(model, "classes_"), self.groups)
+            terminal.table(score_table(title, scores, note))
+        return rows, {"held_out": scores}
+
+
+def _tell_rows(
+    terminal: Terminal, rows: dict[str, int], how: str, total: int, groups: int | None
+) -> None:
+    of = f" of {groups} groups" if groups is not None else ""
+    validated, counted = f"{rows['validation']:,} to validate", sum(rows.values())
+    if "cross-validation" in how:  # then the same rows do both
+        validated, counted = how, rows["train"] + rows["test"]
+    repeated = total - counted
+    once = f"; {repeated:,} repeated rows counted as weight" if repeated else ""
+    terminal.line(
+        f"used      {rows['train']:,} rows to train, {validated}, "
+        f"{rows['test']:,}{of} to test{once}"
+    )

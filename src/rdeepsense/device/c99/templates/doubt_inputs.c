@@ -1,0 +1,1 @@
+    add_rows(@hidden@, w->value, w->index, count, w->doubt);

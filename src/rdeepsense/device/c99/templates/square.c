@@ -1,0 +1,5 @@
+
+static float square(float x)
+{
+    return x * x;
+}

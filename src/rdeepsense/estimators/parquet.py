@@ -1,0 +1,166 @@
+"""Tables in Parquet files, which may be larger than memory: read row group by row group."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.errors import InputError, require
+
+NUMBER = "numbers"
+TEXT_BYTES = 32
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Some rows that lie together: where, how many, and which row of the file is their first."""
+
+    file: int
+    number: int
+    rows: int
+    first: int
+
+
+class ParquetTable:
+    """One Parquet file, or all of a folder, as a table; columns in `ignore` are not there.
+
+    The files must have the same columns; their order is that of the first file, by name.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> None:
+        self._parquet = require("pyarrow.parquet", "tasks")
+        self.path = Path(path)
+        self.files = _files(self.path)
+        self.groups: list[RowGroup] = []
+        self._metadata: list[Any] = []
+        self.columns: dict[str, str] = {}  # the name of each and what it holds
+        self.bytes: dict[str, int] = {}  # of a value in memory
+        ignored = set(ignore)
+        for number, file in enumerate(self.files):
+            metadata, types = self._look_at(file)
+            found = {name: _kind(type_) for name, type_ in types.items()}
+            for name in sorted(ignored - set(found)):
+                raise InputError(f"{file}: has no column {name!r} to ignore")
+            found = {name: kind for name, kind in found.items() if name not in ignored}
+            if number:
+                _check_same(found, file, self.columns, self.files[0])
+            else:
+                self.columns = found
+            for name in found:
+                self.bytes[name] = max(self.bytes.get(name, 0), _bytes(types[name]))
+            self._metadata.append(metadata)
+            first = 0
+            for group in range(metadata.num_row_groups):
+                rows = metadata.row_group(group).num_rows
+                if rows:
+                    self.groups.append(RowGroup(number, group, rows, first))
+                first += rows
+        self.rows = sum(group.rows for group in self.groups)
+
+    def read(self, part: int, names: Sequence[str]) -> Any:
+        """These columns of a row group, as an Arrow table."""
+        group = self.groups[part]
+        file = self.files[group.file]
+        try:
+            with self._parquet.ParquetFile(file, metadata=self._metadata[group.file]) as opened:
+                return opened.read_row_group(group.number, columns=list(names))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file}: cannot be read any more: {_reason(error)}") from error
+
+    def place(self, part: int, row: int) -> str:
+        """Where a row of a row group is, for messages."""
+        group = self.groups[part]
+        return f"{self.files[group.file]}, row {group.first + row} (the first row is 0)"
+
+    def description(self) -> str:
+        """What tells this table from another without reading it: names, sizes, times, rows."""
+        said = []
+        for file, metadata in zip(self.files, self._metadata, strict=True):
+            stat = file.stat()
+            said.append(f"{file.name} {stat.st_size} {stat.st_mtime_ns} {metadata.num_rows}")
+        return "\n".join(said)
+
+    def _look_at(self, file: Path) -> tuple[Any, dict[str, Any]]:
+        try:
+            with self._parquet.ParquetFile(file) as opened:
+                metadata, schema = opened.metadata, opened.schema_arrow
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file}: cannot be read as Parquet: {_reason(error)}") from error
+        names: list[str] = schema.names
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"{file}: has two columns named {name!r}")
+        return metadata, {field.name: field.type for field in schema}
+
+
+def numbers(column: Any) -> NDArray[Any]:
+    """A column as floats: float32 stays so, the rest becomes float64; nothing becomes NaN."""
+    pyarrow = require("pyarrow", "tasks")
+    if column.type != pyarrow.float32():
+        column = column.cast(pyarrow.float64(), safe=False)
+    values: NDArray[Any] = column.to_numpy()
+    return values
+
+
+def labels(column: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The values that a column holds, and for each row the number of its own; -1 for nothing."""
+    pyarrow = require("pyarrow", "tasks")
+    encoded = column.combine_chunks()
+    if not pyarrow.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.array(encoded.dictionary.to_pylist()), codes.astype(np.int64)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise InputError(f"{path}: there is no such folder or file")
+    files = sorted(f for f in path.glob("*.parquet") if f.is_file() and f.name[0] not in "._")
+    if not files:
+        raise InputError(f"{path}: holds no file whose name ends in .parquet")
+    return files
+
+
+def _kind(type_: Any) -> str:
+    types = require("pyarrow", "tasks").types
+    if types.is_integer(type_) or types.is_floating(type_):
+        return NUMBER
+    if types.is_boolean(type_):
+        return "yes/no"
+    if types.is_dictionary(type_):
+        return _kind(type_.value_type)
+    return "text" if types.is_string(type_) or types.is_large_string(type_) else str(type_)
+
+
+def _bytes(type_: Any) -> int:
+    """Of one value; text is taken to be short."""
+    try:
+        return max(1, int(type_.bit_width) // 8)
+    except ValueError:
+        return TEXT_BYTES
+
+
+def _check_same(found: dict[str, str], file: Path, expected: dict[str, str], first: Path) -> None:
+    """Refuse a file whose columns are not those of the first."""
+    for name, kind in expected.items():
+        if name not in found:
+            raise InputError(f"{file}: has no column {name!r}, which {first.name} has")
+        if found[name] != kind:
+            raise InputError(
+                f"{file}: column {name!r} holds {found[name]}, in {first.name} it holds {kind}"
+            )
+    for name in found:
+        if name not in expected:
+            raise InputError(f"{file}: has a column {name!r}, which {first.name} has not")
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]
