@@ -33,6 +33,7 @@ from rdeepsense.networks import dense
 from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, stack, train
+from rdeepsense.training.average import EVERY, REACH
 
 SETS = ("boston", "concrete", "energy")
 HIDDEN, DROP_PROB, LEARNING_RATE, VALIDATION = (64, 64), 0.05, 5e-3, 0.2
@@ -67,7 +68,7 @@ def problem(data: datafile.DataSet, seed: int, device: str) -> Problem:
 
 
 def plain(given: Problem) -> StochasticNetwork:
-    """A loop as anybody would write it; the best step by validation NLL is kept."""
+    """A loop as anybody would write it; the average of weights with the best NLL is kept."""
     rows, schedule, device = given.rows, given.schedule, given.rows.x.device
     network, rule = copy.deepcopy(given.network).to(device), ScoringRule(ALPHA)
     weights = [p for p in network.parameters() if p.ndim > 1]
@@ -77,7 +78,8 @@ def plain(given: Problem) -> StochasticNetwork:
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=schedule.steps)
     generator = torch.Generator(device)
     per_epoch = len(rows) // schedule.batch_size
-    best, kept, stale = math.inf, network, 0
+    average = copy.deepcopy(network)
+    best, kept, stale = math.inf, average, 0
     for step in range(schedule.steps):
         if step % per_epoch == 0:
             generator.manual_seed(schedule.seed * 1_000_003 + step // per_epoch)
@@ -89,11 +91,16 @@ def plain(given: Problem) -> StochasticNetwork:
         nn.utils.clip_grad_norm_(network.parameters(), CLIP)
         optimiser.step()
         rates.step()
-        if (step + 1) % schedule.evaluate_every == 0 or step + 1 == schedule.steps:
-            nll = mean_nll(network, given.held)
+        judged = (step + 1) % schedule.evaluate_every == 0 or step + 1 == schedule.steps
+        if judged or (step + 1) % EVERY == 0:
+            share = min(1.0, EVERY / min(REACH * schedule.steps, (step + 1) / 5))
+            for mean, value in zip(average.parameters(), network.parameters(), strict=True):
+                mean.data.lerp_(value.data, share)
+        if judged:
+            nll = mean_nll(average, given.held)
             stale = 0 if nll < best else stale + 1
             if nll < best:
-                best, kept = nll, copy.deepcopy(network)
+                best, kept = nll, copy.deepcopy(average)
             if stale >= schedule.patience:
                 break
     return kept
