@@ -222,3 +222,13 @@ def test_windows_and_a_network_of_ones_own(tmp_path: Path) -> None:
         assert loaded.predict_dist(X, epistemic=epistemic) == model.predict_dist(
             X, epistemic=epistemic
         )
+
+
+def test_a_sample_of_the_rows_stands_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The matrix of a sample is that of the table but for chance, not that of a small table."""
+    train = simulate(3_000, 1)
+    whole = regressor(epochs=5).fit(train.X, train.y)
+    monkeypatch.setattr("rdeepsense.estimators.epistemic.MOST_TRAINED", 300)
+    sampled = regressor(epochs=5).fit(train.X, train.y)
+    ratio = sampled.epistemic_std(TASK.X) / whole.epistemic_std(TASK.X)
+    assert 0.8 < np.median(ratio) < 1.25  # a table of 300 rows would have about 2.8
