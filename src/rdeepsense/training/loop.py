@@ -57,7 +57,7 @@ def train(
     device = rows.x.device
     with (
         _random_numbers_of_our_own(device),
-        sensible_threads(bank.size * schedule.batch_size * bank.width),
+        sensible_threads(bank.size * schedule.batch_size * bank.width**2),
         StopOnInterrupt() as stop,
         closing(progress),
     ):

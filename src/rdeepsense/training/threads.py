@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import torch
 
-ONE_THREAD_BELOW = 250_000  # activations of one layer, over all members and rows of a batch
+ONE_THREAD_BELOW = 16_000_000  # multiply-adds of the widest layer, over members and rows
 
 
 @contextmanager
-def sensible_threads(activations: int) -> Iterator[None]:
+def sensible_threads(work: int) -> Iterator[None]:
     """One thread for small steps; the number that was set comes back afterwards."""
     before = torch.get_num_threads()
-    if activations < ONE_THREAD_BELOW:
+    if work < ONE_THREAD_BELOW:
         torch.set_num_threads(1)
     try:
         yield
