@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
-from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 import rdeepsense as rds
@@ -189,21 +188,16 @@ def detection(sets: list[datafile.DataSet], splits: int) -> list[Row]:
                 for name in (None, "delta", "laplace")
             }
             for kind, strange in unlike(X, Xt, split).items():
-                row[kind] = _auroc(model.epistemic_std(Xt), model.epistemic_std(strange))
+                row[kind] = metrics.auroc(model.epistemic_std(Xt), model.epistemic_std(strange))
                 if kind in ("noise 2", "permuted"):
                     for name, score in (
                         ("delta", lambda x, m=model: m.epistemic_std(x, "delta")),
                         ("predicted std", lambda x, m=model: m.predict_dist(x).std),
                     ):
-                        row[f"{kind}, {name}"] = _auroc(score(Xt), score(strange))
+                        row[f"{kind}, {name}"] = metrics.auroc(score(Xt), score(strange))
             found.append(row)
         rows.append({"set": data.name, **_means(found)})
     return [*rows, {"set": "mean", **_means(rows)}]
-
-
-def _auroc(alike: NDArray[Any], strange: NDArray[Any]) -> float:
-    truth = np.r_[np.zeros(len(alike)), np.ones(len(strange))]
-    return float(roc_auc_score(truth, np.r_[alike, strange]))
 
 
 def _means(rows: list[Row]) -> Row:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stopping import StopAt, StopError
 from torch import Tensor, nn
 
 from rdeepsense.networks import dense
@@ -75,19 +76,8 @@ def test_an_interrupted_recording_is_taken_up_to_the_bit(tmp_path: Path) -> None
     whole = run("captured")[0]
     path = tmp_path / "state"
 
-    class StopError(Exception):
-        pass
-
-    class StopAt:
-        def start(self, title: str, total: int, done: int) -> None: ...
-        def update(self, done: int, note: str) -> None:
-            if done == 80:
-                raise StopError
-
-        def close(self) -> None: ...
-
     with pytest.raises(StopError):
-        run("captured", checkpoint=path, progress=StopAt())
+        run("captured", checkpoint=path, progress=StopAt(80))
     resumed, record = run("captured", checkpoint=path)
     assert record.resumed_at is not None
     assert_same(whole, resumed)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stopping import StopAt, StopError
 from torch import Tensor
 
 from rdeepsense.errors import CheckpointError, InputError
@@ -64,7 +65,8 @@ def streamed(noise: Tensor, size: int, description: str = "d") -> StreamedRows:
     x = torch.linspace(-2, 2, 600)[:, None].repeat(1, 3)
     y = x[:, :1].sin() + noise
     windows = Windows([100] * 6, lambda p: (x[p::6], y[p::6]), size, seed=0)
-    return StreamedRows.of(windows, torch.device("cpu"), description)
+    static = torch.zeros(size, 3), torch.zeros(size, 1)
+    return StreamedRows(*static, windows=windows, description=description)
 
 
 SCHEDULE = Schedule(200, 32, 5e-3, evaluate_every=20, patience=99, seed=0)
@@ -84,7 +86,7 @@ def test_a_stream_is_trained_like_a_table() -> None:
     kept, nll = run(streamed(noise, 192))
     again, _ = run(streamed(noise, 192))
     assert all(torch.equal(kept[name], again[name]) for name in kept)
-    x, y = streamed(noise, 600).windows.window(0)  # type: ignore[union-attr]
+    x, y = streamed(noise, 600).windows.window(0)
     _, whole = run(Rows(x, y))
     assert nll == pytest.approx(whole, abs=0.2)
     assert nll < 0
@@ -94,19 +96,8 @@ def test_a_stream_is_taken_up_in_the_middle_and_only_its_own(tmp_path: Path) -> 
     noise = 0.1 * torch.randn(600, 1, generator=torch.Generator().manual_seed(0))
     path = tmp_path / "state"
 
-    class StopError(Exception):
-        pass
-
-    class StopAt:
-        def start(self, title: str, total: int, done: int) -> None: ...
-        def update(self, done: int, note: str) -> None:
-            if done == 100:
-                raise StopError
-
-        def close(self) -> None: ...
-
     with pytest.raises(StopError):
-        run(streamed(noise, 192), checkpoint=path, progress=StopAt())
+        run(streamed(noise, 192), checkpoint=path, progress=StopAt(100))
     with pytest.raises(CheckpointError, match="other data"):
         run(streamed(noise, 192, "another folder"), checkpoint=path)
     resumed, _ = run(streamed(noise, 192), checkpoint=path)

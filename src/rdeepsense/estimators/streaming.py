@@ -102,7 +102,7 @@ class StreamLearner(Learner):
             return Rows(x.to(self.device), y.to(self.device))
         self._windows = Windows(data.found.counts, reader, size, data.seed)
         said = f"{table.description()}\n{columns} {size}"
-        return StreamedRows(x, y, None, self._windows, said)
+        return StreamedRows(x, y, windows=self._windows, description=said)
 
     def _input_scaler(self, part: Part) -> Scaler:
         return self._data.found.inputs.scaler()

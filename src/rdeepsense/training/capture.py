@@ -93,7 +93,7 @@ class _Captured:
 
 @contextmanager
 def tensor_cores() -> Iterator[None]:
-    """Matrix products in TF32, whatever is set outside."""
+    """Matrix products of a GPU in TF32, whatever is set outside."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:

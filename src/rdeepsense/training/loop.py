@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
@@ -98,8 +98,9 @@ def validation_nll(bank: Bank, rows: Rows) -> Tensor:
     bank.eval()
     total = torch.zeros(bank.size, dtype=torch.float64, device=rows.x.device)
     weight = torch.ones(1, len(rows)).to(rows.x) if rows.weight is None else rows.weight
-    with torch.no_grad(), tensor_cores():
-        most = VALIDATION_ACTIVATIONS.get(rows.x.device.type, 4_000_000)
+    # TF32 on a GPU only: on a CPU the same switch would change what float32 means there.
+    with torch.no_grad(), tensor_cores() if rows.x.is_cuda else nullcontext():
+        most = VALIDATION_ACTIVATIONS["cuda" if rows.x.is_cuda else "cpu"]
         chunk = max(256, most // (bank.size * bank.width))
         for start in range(0, len(rows), chunk):
             part = slice(start, start + chunk)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -85,21 +85,14 @@ class Windows:
 class StreamedRows(Rows):
     """A window of rows on the device, in tensors that stay where they are."""
 
-    windows: Windows | None = None
-    description: str = ""  # what a checkpoint's fingerprint says of the data
-
-    @classmethod
-    def of(cls, windows: Windows, device: torch.device, description: str) -> StreamedRows:
-        x, y = windows.window(0)
-        return cls(x.to(device), y.to(device), None, windows, description)
+    windows: Windows = field(kw_only=True)
+    description: str = field(kw_only=True)  # what a checkpoint's fingerprint says of the data
 
     @property
     def total(self) -> int:
-        assert self.windows is not None
         return self.windows.rows
 
     def turn_to(self, window: int) -> None:
-        assert self.windows is not None
         x, y = self.windows.window(window)
         self.x.copy_(x)
         self.y.copy_(y)
