@@ -109,16 +109,22 @@ def gassen(folder: Path) -> Task:
     )
 
 
-def hapt(folder: Path) -> Task:
-    """Windows of 240 samples as 20 intervals of 12, on users never trained on."""
+def hapt_recordings(folder: Path) -> tuple[NDArray[Any], list[NDArray[Any]], dict[str, Any]]:
+    """HAPT's samples (time, 6) in g and rad/s, the places of each recording, and the table."""
     table = columns(folder / "har" / "hapt.parquet")
     acceleration = np.stack([table[name] for name in ("ax", "ay", "az")], axis=1) / 720
     rotation = np.stack([table[name] for name in ("gx", "gy", "gz")], axis=1) * 0.000305433
     signal = np.hstack([acceleration, rotation]).astype(np.float32)
     key = np.stack([table[name].astype(np.int64) for name in ("user", "experiment", "segment")])
     cuts = np.flatnonzero(np.any(np.diff(key, axis=1), axis=0)) + 1
+    return signal, np.split(np.arange(len(signal)), cuts), table
+
+
+def hapt(folder: Path) -> Task:
+    """Windows of 240 samples as 20 intervals of 12, on users never trained on."""
+    signal, recordings, table = hapt_recordings(folder)
     inputs, labels, users = [], [], []
-    for part in np.split(np.arange(len(signal)), cuts):
+    for part in recordings:
         rows = hhar.spectra(hhar.windows(signal[part]))
         inputs.append(rows)
         labels.append(np.full(len(rows), table["label"][part[0]]))

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from adapters import columns, data_folder, gassen, hapt
+from adapters import data_folder, gassen, hapt, hapt_recordings
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
@@ -55,13 +55,8 @@ Score = Callable[[Rows], Rows]
 
 def raw_windows(folder: Path) -> Rows:
     """HAPT's windows, row for row those that the spectra of `adapters.hapt` are of."""
-    table = columns(folder / "har" / "hapt.parquet")
-    acceleration = np.stack([table[name] for name in ("ax", "ay", "az")], axis=1) / 720
-    rotation = np.stack([table[name] for name in ("gx", "gy", "gz")], axis=1) * 0.000305433
-    signal = np.hstack([acceleration, rotation]).astype(np.float32)
-    key = np.stack([table[name].astype(np.int64) for name in ("user", "experiment", "segment")])
-    cuts = np.flatnonzero(np.any(np.diff(key, axis=1), axis=0)) + 1
-    return np.concatenate([hhar.windows(part) for part in np.split(signal, cuts)])
+    signal, recordings, _ = hapt_recordings(folder)
+    return np.concatenate([hhar.windows(signal[part]) for part in recordings])
 
 
 def distance(groups: list[Rows], ridge: float = 1e-2) -> Score:

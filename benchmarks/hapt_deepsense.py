@@ -2,10 +2,9 @@
 
     python benchmarks/hapt_deepsense.py --data DIR [--splits 0 1 2 3 4] [--device cuda] [--out FILE]
 
-reads DIR/har/hapt.parquet (or hapt.npz with the same columns, where pyarrow is not installed). Raw
-windows of 240 samples of accelerometer and gyroscope at 50 Hz go in. Splits are
-`default_rng(s).permutation(users)`, 21 users to train on, 3 to choose the step and the temperature
-on, 6 to judge by; windows to train and choose on overlap, those to judge by do not.
+reads DIR/har/hapt.parquet. Raw windows of 240 samples of accelerometer and gyroscope at 50 Hz go
+in. Splits are `default_rng(s).permutation(users)`, 21 users to train on, 3 to choose the step and
+the temperature on, 6 to judge by; windows to train and choose on overlap, those to judge by do not.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from adapters import hapt_recordings
 from numpy.typing import NDArray
 
 from rdeepsense import RDeepSenseClassifier, metrics
@@ -30,35 +30,17 @@ REFUSED = 0.1
 COLUMNS = ("split", "accuracy", "ece", "nll", "accuracy_of_90", "seconds")
 
 
-def columns(folder: Path) -> dict[str, NDArray[Any]]:
-    """The samples in the order of time, by user, experiment and segment."""
-    plain = folder / "har" / "hapt.npz"
-    if plain.is_file():
-        return dict(np.load(plain))
-    from pyarrow import parquet
-
-    table = parquet.read_table(folder / "har" / "hapt.parquet")
-    return {name: table[name].to_numpy() for name in table.column_names}
-
-
-def windows(table: dict[str, NDArray[Any]], hop: int) -> tuple[NDArray[Any], ...]:
-    """Windows (rows, 240, 6) every `hop` samples, none over two segments; labels; users."""
-    acceleration = np.stack([table[name] for name in ("ax", "ay", "az")], axis=1) / 720
-    rotation = np.stack([table[name] for name in ("gx", "gy", "gz")], axis=1) * 0.000305433
-    signal = np.hstack([acceleration, rotation]).astype(np.float32)
-    key = np.stack([table[name].astype(np.int64) for name in ("user", "experiment", "segment")])
-    cuts = np.flatnonzero(np.any(np.diff(key, axis=1), axis=0)) + 1
-    edges = zip([0, *cuts], [*cuts, len(signal)], strict=True)
-    starts = np.concatenate([np.arange(a, b - LENGTH + 1, hop) for a, b in edges])
+def windows(folder: Path, hop: int) -> tuple[NDArray[Any], ...]:
+    """Windows (rows, 240, 6) every `hop` samples, none over two recordings; labels; users."""
+    signal, recordings, table = hapt_recordings(folder)
+    starts = np.concatenate([part[: max(0, len(part) - LENGTH + 1) : hop] for part in recordings])
     found = np.stack([signal[start : start + LENGTH] for start in starts])
     return found, table["label"][starts], table["user"][starts]
 
 
-def measure(
-    table: dict[str, NDArray[Any]], split: int, arguments: argparse.Namespace
-) -> dict[str, Any]:
+def measure(split: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Fit on the training users, choose on the validation users, judge on the others."""
-    X, y, users = windows(table, arguments.hop)
+    X, y, users = windows(arguments.data, arguments.hop)
     order = np.random.default_rng(split).permutation(np.unique(users))
     train = np.isin(users, order[:TRAIN])
     held = np.isin(users, order[TRAIN : TRAIN + VALIDATION])
@@ -76,7 +58,7 @@ def measure(
     begin = time.perf_counter()
     model.fit(X[train], y[train], validation=(X[held], y[held]))
     seconds = time.perf_counter() - begin
-    X, y, users = windows(table, LENGTH)
+    X, y, users = windows(arguments.data, LENGTH)
     test = np.isin(users, order[TRAIN + VALIDATION :])
     dist, truth = model.predict_dist(X[test]), y[test]
     right, sure = dist.mode == truth, dist.mean.max(1)
@@ -115,9 +97,9 @@ def main() -> None:
     machine = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor()
     print(f"{machine or 'CPU'}, torch {torch.__version__}, {arguments.epochs} epochs", flush=True)
     print(f"{COLUMNS[0]:>6}{''.join(f'{name:>14}' for name in COLUMNS[1:-1])}{COLUMNS[-1]:>10}")
-    table, rows = columns(arguments.data), []
+    rows = []
     for split in arguments.splits:
-        rows.append(measure(table, split, arguments))
+        rows.append(measure(split, arguments))
         print(line(rows[-1]), flush=True)
         if arguments.out:
             content = {"machine": machine, "arguments": vars(arguments), "splits": rows}
