@@ -168,3 +168,25 @@ def test_refusals(network: Any, y: Any, message: str) -> None:
 def test_unknown_method(regression: nn.Module) -> None:
     with pytest.raises(InputError, match="method = 'guess' is unknown; accepted: delta, moments"):
         rds.wrap(regression, TASK.X[HELD], Y[HELD], method="guess")
+
+
+def test_a_reject_option_may_name_the_method_and_no_other(
+    regression: nn.Module, classification: nn.Module
+) -> None:
+    for network, y, own, other in (
+        (regression, Y, "delta", "laplace"),
+        (classification, CLASSES, "laplace", "delta"),
+    ):
+        model = rds.wrap(network, TASK.X[HELD], y[HELD])
+        plain, named, wrong = (
+            rds.RejectOption(target_coverage=0.8, score="epistemic", method=method)
+            for method in (None, own, other)
+        )
+        plain.fit(model, TASK.X[HELD], y[HELD])
+        named.fit(model, TASK.X[HELD], y[HELD])
+        assert named.threshold_ == plain.threshold_
+        message = f"method = '{other}' is not how this network was wrapped; accepted: \"{own}\""
+        with pytest.raises(InputError, match=message):
+            wrong.fit(model, TASK.X[HELD], y[HELD])
+        with pytest.raises(InputError, match=message):
+            model.epistemic_std(TASK.X[TEST], method=other)

@@ -64,6 +64,12 @@ class ScoringRule:
             entries = entries * weight.view(*weight.shape, *[1] * outputs)
         return entries.flatten(1).mean(1) if rows_at else entries.mean()
 
+    def shares(self, entries: int) -> tuple[Tensor, Tensor]:
+        """What an entry's NLL and its error count in a member's mean over so many, (K, 1, 1)."""
+        assert isinstance(self.alpha, Tensor)
+        alpha = self.alpha.view(-1, 1, 1)
+        return (1 - alpha) / entries, alpha / entries
+
     def __repr__(self) -> str:
         return f"ScoringRule(alpha={self.alpha}, beta={self.beta})"
 

@@ -117,8 +117,12 @@ class WrappedRegressor:
         """The central interval that should hold the truth with probability `coverage`."""
         return self.predict_dist(X).interval(coverage)
 
-    def epistemic_std(self, X: Any) -> Floats:
-        """The part of the standard deviation that the masks give: doubt about the mean."""
+    def epistemic_std(self, X: Any, method: str | None = None) -> Floats:
+        """The part of the standard deviation that the masks give: doubt about the mean.
+
+        `method` is that of `wrap`, which the scale was fitted for; another one is refused.
+        """
+        _check_method(method, self.method)
         std: Floats = self.factor * np.sqrt(self._passes(_checked("X", X))[1])
         return std
 
@@ -178,13 +182,15 @@ class WrappedClassifier:
         """Probit-corrected probabilities, then the temperature."""
         return self.temperature.apply(probit(*self._passes(X)))
 
-    def epistemic_std(self, X: Any) -> Floats:
-        """The standard deviation of the logits, (rows, classes)."""
+    def epistemic_std(self, X: Any, method: str | None = None) -> Floats:
+        """The standard deviation of the logits, (rows, classes); `method` is "laplace"."""
+        _check_method(method, "laplace")
         std: Floats = np.sqrt(self._passes(X)[1])
         return std
 
-    def mutual_information(self, X: Any) -> Floats:
+    def mutual_information(self, X: Any, method: str | None = None) -> Floats:
         """What the true class would tell about the network, in nats; 0 where it has no doubt."""
+        _check_method(method, "laplace")
         return mutual_information(*self._passes(X), self.temperature.factor)
 
     def _passes(self, X: Any) -> tuple[Categorical, Floats]:
@@ -237,6 +243,14 @@ def _with_columns(body: nn.Module, x: Tensor) -> tuple[nn.Module, str | None, in
         )
     same = [name for name, value in seen if value.shape == out.shape and torch.equal(value, out)]
     return body, (same[-1] if same else None), out.shape[1]
+
+
+def _check_method(given: str | None, own: str) -> None:
+    """A wrapped network has one method; asking for it by name is fine."""
+    if given not in (None, own):
+        raise InputError(
+            f'method = {given!r} is not how this network was wrapped; accepted: "{own}", or none'
+        )
 
 
 def _checked(name: str, values: Any) -> NDArray[Any]:

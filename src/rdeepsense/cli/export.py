@@ -126,6 +126,10 @@ def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
 
 def _tell(terminal: Terminal, report: dict[str, Any]) -> None:
     size, quality = report["bytes"], report["quality"]
+    if kept := report["kept_float32"]:
+        terminal.line(
+            f"float32        layer {', '.join(map(str, kept))}: half floats are too coarse"
+        )
     terminal.line(f"multiply-adds  {report['multiply_adds']:,}")
     if "epistemic" in report:
         found = report["epistemic"]

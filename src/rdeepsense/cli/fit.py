@@ -70,6 +70,12 @@ def fit(
     ignore: Annotated[
         list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
     ] = None,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=UNIT of a target or input, for what is exported; repeat for several."
+        ),
+    ] = None,
     test_fraction: Annotated[
         float | None,
         typer.Option(
@@ -107,6 +113,7 @@ def fit(
     source.tell(terminal)
     classes, why = _decide(task, source.kinds())
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
+    units = _units(unit or [], [*source.inputs, *([] if classes else target)])
     source.prepare(classes)
 
     if plot is not None:
@@ -123,6 +130,11 @@ def fit(
     }
     model = _estimator(classes, likelihood, settings)
     source.fit(model)
+    model.describe(
+        target,
+        {name: units[name] for name in target if name in units} or None,
+        {name: units[name] for name in source.inputs if name in units} or None,
+    )
     replaced = output.exists()
     model.save(output)
 
@@ -140,6 +152,19 @@ def fit(
         task_name = "classification" if classes else "regression"
         write_json(json, {"task": task_name, "rows": rows, "inputs": source.inputs, **scores})
         terminal.line(f"wrote {json}")
+
+
+def _units(given: list[str], known: list[str]) -> dict[str, str]:
+    """The unit of each column that has one."""
+    units = {}
+    for text in given:
+        name, sign, unit = text.rpartition("=")
+        if not sign:
+            raise InputError(f"--unit {text!r}: give NAME=UNIT, such as speed=m/s")
+        if name not in known:
+            raise InputError(f"--unit {text!r}: {name!r} is no input or numeric target of this fit")
+        units[name] = unit
+    return units
 
 
 def _check_plot(plot: Path, given: set[str]) -> None:

@@ -27,6 +27,7 @@ from rdeepsense.device.doubt import Doubt, size
 from rdeepsense.errors import InputError
 
 Floats = NDArray[np.float64]
+Texts = tuple[str, ...]
 HEADS = ("gaussian", "student", "categorical")
 
 
@@ -66,7 +67,10 @@ class Folded:
     intervals: Intervals | None = None
     doubt: Doubt | None = None
     classes: NDArray[Any] | None = None
-    features: tuple[str, ...] | None = None
+    features: Texts | None = None
+    feature_units: Texts | None = None  # a text may be empty
+    targets: Texts | None = None  # what the outputs are called; of classes the one they belong to
+    target_units: Texts | None = None
     missing: str = "refuse"
     one_output: bool = False  # a 1-D target, so 1-D predictions
     calibration: str | None = None

@@ -166,8 +166,8 @@ def _ctypes(subject: Subject) -> Form:
 
 
 def _exported(subject: Subject, dtype: str) -> Form:
-    program = single(Source(subject.folded, prepare(subject.folded, dtype, subject.rows)))
-    return _in_c(f"c-{dtype}", f"exported C, {dtype}", program, subject)
+    source = Source(subject.folded, prepare(subject.folded, dtype, subject.rows))
+    return _in_c(f"c-{dtype}", f"exported C, {source.values['dtype']}", single(source), subject)
 
 
 def _point(subject: Subject) -> Form:

@@ -24,6 +24,7 @@ from rdeepsense.device.fold import fold
 from rdeepsense.device.folded import Folded, Intervals
 from rdeepsense.device.onnx_graph import INPUT, OPSET, model
 from rdeepsense.device.onnx_modules import fold_last, module_graph, needs_torch
+from rdeepsense.device.runtime import TEXTS
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
 
@@ -186,8 +187,9 @@ def _describe(
         "input_mean": folded.centre.tolist(),
         "input_std": folded.scale.tolist(),
     }
-    if folded.features is not None:
-        facts["features"] = list(folded.features)
+    for key in TEXTS:
+        if (texts := getattr(folded, key)) is not None:
+            facts[key] = list(texts)
     if folded.classes is not None:
         facts["classes"] = folded.classes.tolist()
     if folded.intervals is not None:

@@ -15,6 +15,7 @@ from rdeepsense.device.folded import HEADS, Dense, Folded, Intervals
 from rdeepsense.errors import ModelFileError
 
 FORMAT = 1
+TEXTS = ("features", "feature_units", "targets", "target_units")
 DTYPES = {"F64": "<f8", "F32": "<f4"}
 _KEY = rb"\"sha256\":\""  # as it stands in JSON inside of JSON
 
@@ -99,7 +100,7 @@ def _folded(
     path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, NDArray[Any]]
 ) -> Folded:
     try:
-        classes, features = header["classes"], header["features"]
+        classes = header["classes"]
         if header["head"] not in HEADS:
             raise ModelFileError(f"{path}: has the head {header['head']!r}, unknown here")
         parts, doubt = _under("interval.", tensors), _under("doubt.", tensors)
@@ -117,7 +118,8 @@ def _folded(
             intervals=Intervals(**parts) if parts else None,
             doubt=Doubt(**doubt) if doubt else None,
             classes=None if classes is None else np.array(classes, dtype=header["class_dtype"]),
-            features=None if features is None else tuple(features),
+            # Files of before these were kept lack some.
+            **{key: header.get(key) and tuple(header[key]) for key in TEXTS},
             missing=header["missing"],
             one_output=header["one_output"],
             calibration=header["calibration"],
@@ -126,6 +128,10 @@ def _folded(
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: lacks or garbles the entry {error}") from error
+    outputs = 1 if folded.is_classifier else folded.outputs
+    for key, count in zip(TEXTS, (folded.inputs, folded.inputs, outputs, outputs), strict=True):
+        if len(getattr(folded, key) or [""] * count) != count:
+            raise ModelFileError(f"{path}: {key} do not fit the layers")
     for number, layer in enumerate(folded.layers):
         if layer.weight.shape != folded.widths[number : number + 2][::-1]:
             raise ModelFileError(f"{path}: layer {number} does not fit the one before it")

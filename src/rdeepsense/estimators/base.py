@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from rdeepsense import calibration, metrics
 from rdeepsense.conformal import Conformal
 from rdeepsense.distributions import AnyDistribution
+from rdeepsense.epistemic.novelty import Novelty, bounded
 from rdeepsense.errors import InputError
-from rdeepsense.estimators import checks, model_io
+from rdeepsense.estimators import checks, model_io, names
 from rdeepsense.estimators.holdout import Part, distinct, evenly, validation_fraction
 from rdeepsense.estimators.parquet import ParquetTable
 
@@ -78,6 +79,9 @@ class DistributionEstimator(BaseEstimator):
         most (1 GiB), beside what libraries and networks take. Methods that train networks do this.
         """
         self._check_options()
+        self.target_names_ = names.of_target(y)
+        self.target_units_: names.Texts | None = None
+        self.feature_units_: names.Texts | None = None
         if isinstance(X, str | os.PathLike | ParquetTable):
             data, aside = self._open(X, y, sample_weight, validation, groups, memory)
         else:
@@ -88,6 +92,7 @@ class DistributionEstimator(BaseEstimator):
             aside = None if left is None else (X[left.index], encoded[left.index])
         judged = self._learn(data)
         self._calibrate(judged)
+        self.novelty_: Novelty | None = None
         self.conformal_ = None
         if aside is not None:
             dist = self._calibrated(self._predict(aside[0], None))
@@ -181,6 +186,57 @@ class DistributionEstimator(BaseEstimator):
                 "give some to conformalise(X, y)"
             )
         return self.conformal_.threshold(coverage, rows, groups)
+
+    def describe(
+        self, target_names: Any = None, target_units: Any = None, feature_units: Any = None
+    ) -> Self:
+        """Say what targets are called and what targets and inputs are measured in; returns self.
+
+        The texts travel in the model file and in every export. Each argument is a list with one
+        text for each target or input (of windows, each channel); units may be a dictionary by name,
+        where inputs are called as in `feature_names_in_`. Targets have names already where y came
+        with them. `fit` forgets the units.
+        """
+        check_is_fitted(self)
+        targets = 1 if self._are_classes else self._outputs()
+        if target_names is not None:
+            self.target_names_ = names.texts("target_names", target_names, targets)
+        if target_units is not None:
+            if self._are_classes:
+                raise InputError("target_units are for regression; classes have no unit")
+            known = self.target_names_
+            self.target_units_ = names.texts("target_units", target_units, targets, known)
+        if feature_units is not None:
+            known = getattr(self, "feature_names_in_", None)
+            count = self.n_features_in_
+            self.feature_units_ = names.texts("feature_units", feature_units, count, known)
+        return self
+
+    def fit_novelty(self, X: Any, held_out: Any = None) -> Self:
+        """Learn what inputs are like, from the rows that were trained on; returns self.
+
+        `held_out` are other rows of the kind that will be met later (other users, say), with no
+        fault in them. Without them a fifth of X is held out at random. No row is kept.
+        """
+        check_is_fitted(self)
+        X = checks.check_inputs(self, X, self.missing, reset=False)
+        if held_out is not None:
+            held_out = checks.check_inputs(self, held_out, self.missing, reset=False)
+        parts = bounded(X, held_out)
+        self.novelty_ = Novelty.fit(*(self.input_scaler_.transform(p).numpy() for p in parts))
+        return self
+
+    def novelty(self, X: Any) -> Floats:
+        """How unlike the known rows each row is: the share of rows held out that are less so.
+
+        Above 0.95 is a row that is stranger than 95 % of them; see `epistemic.novelty` for the
+        formula. It needs `fit_novelty`, is a score of the inputs alone, and is kept by `save`.
+        """
+        check_is_fitted(self)
+        if self.novelty_ is None:
+            raise InputError("novelty needs fit_novelty(X), X the rows that were trained on")
+        X = checks.check_inputs(self, X, self.missing, reset=False)
+        return self.novelty_.novelty(self.input_scaler_.transform(X).numpy())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file, whole or not at all."""

@@ -14,6 +14,9 @@ import torch
 from rdeepsense import __version__, model_file
 from rdeepsense.calibration import KINDS
 from rdeepsense.conformal import Conformal
+from rdeepsense.epistemic.novelty import Novelty
+from rdeepsense.errors import InputError, ModelFileError
+from rdeepsense.estimators import names
 from rdeepsense.estimators.scaling import Scaler
 
 # Arguments that belong to the machine a model was fitted on, or that JSON cannot hold.
@@ -31,6 +34,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "input_shape": list(estimator.input_shape_),
         "feature_names": _plain(getattr(estimator, "feature_names_in_", None)),
         "target": estimator._describe_target(),
+        **{name: _plain(getattr(estimator, f"{name}_")) for name in names.KEPT},
         "calibration": None if calibration is None else name_of(calibration),
         "training": _plain(estimator.training_),
         "selection": _plain(estimator.selection_),
@@ -53,6 +57,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         tensors["conformal.scores"] = estimator.conformal_.scores
         tensors["conformal.group"] = estimator.conformal_.group
         header["conformal_groups"] = list(estimator.conformal_.labels)
+    if estimator.novelty_ is not None:
+        tensors |= {f"novelty.{k}": v for k, v in vars(estimator.novelty_).items()}
     if len(estimator.kept_rows_[0]):
         tensors["rows.X"], tensors["rows.y"] = estimator.kept_rows_
     estimator._describe_learnt(header, tensors)
@@ -69,6 +75,11 @@ def restore(
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     estimator._restore_target(header["target"])
+    estimator.target_names_ = estimator.target_units_ = estimator.feature_units_ = None
+    try:
+        estimator.describe(**{name: header.get(name) for name in names.KEPT})
+    except InputError as error:
+        raise ModelFileError(f"the names in the file do not fit the model: {error}") from error
     estimator.input_scaler_ = Scaler(tensors["input.shift"], tensors["input.scale"])
     estimator.target_scaler_ = (
         Scaler(tensors["target.shift"], tensors["target.scale"])
@@ -84,6 +95,8 @@ def restore(
         estimator.conformal_ = Conformal(
             **under("conformal.", tensors), labels=tuple(header["conformal_groups"])
         )
+    density = under("novelty.", tensors)
+    estimator.novelty_ = Novelty(**density) if density else None
     estimator.training_ = header["training"]
     estimator.selection_ = header["selection"]
     estimator.validation_scores_ = {

@@ -57,6 +57,7 @@ def open_table(
         raise InputError("give groups or validation, not both: groups only split off validation")
     names = columns.inputs
     estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator.target_names_ = tuple(columns.targets)
     estimator.n_features_in_ = len(names)
     estimator.input_shape_ = (len(names),)
     seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))

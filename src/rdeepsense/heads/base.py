@@ -51,6 +51,23 @@ class Head(nn.Module):
     def columns(self) -> int:
         return self.outputs * self.columns_per_output
 
+    @property
+    def entries(self) -> int:
+        """Of how many numbers the loss of a row is the mean."""
+        return self.outputs
+
+    def gradient(
+        self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
+    ) -> tuple[Tensor, ...]:
+        """The gradient by `raw`, then by each parameter of the head itself, of
+
+            sum over entries of nll_share spread^beta nll + error_share error,  spread held constant
+
+        with shares of shape (K, 1, 1) or, where rows weigh differently, (K, rows, 1). A head may do
+        without: autograd then finds the gradient, which takes small networks several times longer.
+        """
+        raise NotImplementedError
+
     def extra_repr(self) -> str:
         return f"outputs={self.outputs}"
 

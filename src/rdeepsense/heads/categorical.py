@@ -52,3 +52,19 @@ class CategoricalHead(Head):
 
     def forward(self, raw: Tensor) -> CategoricalParams:
         return CategoricalParams(raw)
+
+    @property
+    def entries(self) -> int:
+        return 1
+
+    def gradient(
+        self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
+    ) -> tuple[Tensor]:
+        """With e = p - truth: d nll / d logits = e, d Brier / d logits = 2 p (e - sum p e)."""
+        if beta:
+            CategoricalParams(raw).spread()
+        probs = torch.softmax(raw, -1)
+        index = CategoricalParams(raw)._index(y).unsqueeze(-1)
+        e = probs.scatter_add(-1, index, probs.new_full((), -1.0).expand_as(index))
+        of_error = probs * (e - (probs * e).sum(-1, keepdim=True))
+        return (e.mul_(nll_share).add_(of_error.mul_(2 * error_share)),)

@@ -47,3 +47,16 @@ class GaussianHead(Head):
     def forward(self, raw: Tensor) -> GaussianParams:
         mean, v = raw.split(self.outputs, dim=-1)
         return GaussianParams(mean, functional.softplus(v) + VARIANCE_FLOOR)
+
+    def gradient(
+        self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
+    ) -> tuple[Tensor]:
+        """d nll / d mean = (mean - y) / var, d nll / d var = (1 - (y - mean)^2 / var) / (2 var)."""
+        mean, v = raw.split(self.outputs, dim=-1)
+        var = functional.softplus(v) + VARIANCE_FLOOR
+        if beta:
+            nll_share = nll_share * var**beta
+        r = mean - match(y, mean)
+        of_mean = r / var
+        of_var = (of_mean * r).neg_().add_(1).div_(var).mul_(torch.sigmoid(v)).mul_(0.5 * nll_share)
+        return (torch.cat([of_mean.mul_(nll_share).add_(2 * error_share * r), of_var], -1),)

@@ -39,3 +39,9 @@ class PointHead(Head):
 
     def forward(self, raw: Tensor) -> PointParams:
         return PointParams(raw)
+
+    def gradient(
+        self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
+    ) -> tuple[Tensor]:
+        """d nll / d mean = mean - y, d error / d mean = 2 (mean - y)."""
+        return ((raw - match(y, raw)).mul_(nll_share + 2 * error_share),)

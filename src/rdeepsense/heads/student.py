@@ -64,3 +64,29 @@ class StudentHead(Head):
         loc, s = raw.split(self.outputs, dim=-1)
         df = functional.softplus(DF_PACE * self.raw_df) + DF_FLOOR
         return StudentTParams(loc, functional.softplus(s) + SCALE_FLOOR, df.expand_as(loc))
+
+    def gradient(
+        self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
+    ) -> tuple[Tensor, Tensor]:
+        """With z = (loc - y) / scale, q = z^2 / df and g = (df + 1) q / (1 + q):
+
+        d nll / d loc = g / (loc - y),    d nll / d scale = (1 - g) / scale,
+        2 d nll / d df = psi(df / 2) - psi((df + 1) / 2) + 1 / df + log(1 + q) - g / df
+        """
+        loc, s = raw.split(self.outputs, dim=-1)
+        scale = functional.softplus(s) + SCALE_FLOOR
+        own = DF_PACE * self.raw_df
+        df = functional.softplus(own) + DF_FLOOR
+        if beta:
+            nll_share = nll_share * scale ** (2 * beta)
+        r = loc - match(y, loc)
+        z = r / scale
+        q = z * z / df
+        pull = (df + 1) / (1 + q) / df  # g = pull z^2
+        g = pull * z * z
+        of_loc = (pull * z).div_(scale).mul_(nll_share).add_(error_share * r.sign())
+        of_s = (1 - g).div_(scale).mul_(torch.sigmoid(s)).mul_(nll_share)
+        fixed = torch.digamma(df / 2) - torch.digamma((df + 1) / 2) + 1 / df
+        of_df = (torch.log1p(q) - g / df + fixed).mul_(nll_share).sum(1, keepdim=True)
+        of_own = of_df * torch.sigmoid(own) * (DF_PACE / 2)
+        return torch.cat([of_loc, of_s], -1), of_own

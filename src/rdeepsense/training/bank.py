@@ -106,7 +106,6 @@ class DenseBank(Bank):
         keep_prob = (1 - drop_prob).view(-1, 1, 1)
         first = drop_prob[0].item()
         self.common.append(first if bool((drop_prob == first).all()) else None)
-        # 16 random bits, read as a number, are at most this with the probability to keep.
         threshold = ((keep_prob * 65536).round() - 32769).to(torch.int16)
         self.register_buffer(f"keep_prob_{len(self.drops)}", keep_prob, persistent=False)
         self.register_buffer(f"threshold_{len(self.drops)}", threshold, persistent=False)
@@ -114,6 +113,16 @@ class DenseBank(Bank):
         self.drops.append(bool(drop_prob.any()))
         self.weights.append(torch.stack([m.weight.detach().T for m in modules]).contiguous())
         self.biases.append(torch.stack([m.bias.detach()[None] for m in modules]))
+
+    def keep_prob(self, layer: int) -> Tensor:
+        """With what probability each member keeps an input of a layer, (K, 1, 1)."""
+        found: Tensor = getattr(self, f"keep_prob_{layer}")
+        return found
+
+    def threshold(self, layer: int) -> Tensor:
+        """16 random bits, read as a number, are at most this with the probability to keep."""
+        found: Tensor = getattr(self, f"threshold_{layer}")
+        return found
 
     def forward(self, x: Tensor, each: bool = False) -> Params:
         h = x if each else x.expand(self.size, *x.shape)
@@ -135,7 +144,7 @@ class DenseBank(Bank):
     def _drop(self, h: Tensor, layer: int) -> Tensor:
         if not (self.training and self.drops[layer]):
             return h
-        keep_prob: Tensor = getattr(self, f"keep_prob_{layer}")
+        keep_prob = self.keep_prob(layer)
         if torch.compiler.is_compiling():
             return torch.where(torch.rand_like(h) < keep_prob, h / keep_prob, 0.0)
         common = self.common[layer]
@@ -145,7 +154,7 @@ class DenseBank(Bank):
         # of 1 is exact, others to 2^-16. All of this stays in one type a line, which is vectorised.
         bits = torch.empty((h.numel() + 3) // 4, dtype=torch.int64, device=h.device)
         bits = bits.random_(-(2**63), None).view(torch.int16)[: h.numel()].view(h.shape)
-        kept = bits.le_(getattr(self, f"threshold_{layer}")).to(h.dtype)
+        kept = bits.le_(self.threshold(layer)).to(h.dtype)
         return h * kept.div_(keep_prob)
 
     def clip_gradients(self, gradients: list[Tensor], limit: float) -> None:

@@ -23,10 +23,10 @@ from rdeepsense.training.average import EVERY, MovingAverage
 from rdeepsense.training.bank import Bank
 from rdeepsense.training.capture import fastest, tensor_cores
 from rdeepsense.training.checkpoint import Checkpoint, fingerprint
+from rdeepsense.training.dense_step import step_for
 from rdeepsense.training.interrupt import StopOnInterrupt
 from rdeepsense.training.progress import Progress, Silent
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
-from rdeepsense.training.step import Step
 from rdeepsense.training.threads import sensible_threads
 
 # Of one layer, over all members and rows: what bounds the memory of a validation pass.
@@ -126,7 +126,7 @@ class _Run:
         self.bank, self.rule = bank, rule
         self.rows, self.validation, self.schedule = rows, validation, schedule
         self.device = rows.x.device
-        self.one_step = Step(bank, rule, weight_decay, rows, schedule)
+        self.one_step = step_for(bank, rule, weight_decay, rows, schedule)
         self._take = fastest(self.one_step, schedule.last_step, mode)
         self.steps = 0
         self.best_nll = torch.full((bank.size,), torch.inf, dtype=torch.float64)
@@ -209,7 +209,7 @@ class _Run:
         for name, moments in self._moments():
             for number, moment in enumerate(moments):
                 moment.copy_(tensors[f"adam.{name}.{number}"])
-        self.one_step.taken.fill_(self.steps)
+        self.one_step.go_to(self.steps)
         self.best_nll, self.best_step = tensors["best_nll"], tensors["best_step"]
         self.stale = tensors["stale"]
         self.stopped = bool((self.stale >= self.schedule.patience).all())

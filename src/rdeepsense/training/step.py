@@ -39,9 +39,16 @@ class Step:
         self.taken = torch.zeros(1, dtype=torch.int64, device=device)
         self.rates = schedule.learning_rates().to(device)
         self.weight_decay = torch.tensor(list(weight_decay), device=device)
-        self.parameters: list[Tensor] = [p for p in bank.parameters() if p.requires_grad]
+        self.parameters = self._parameters()
         self.first = [torch.zeros_like(p) for p in self.parameters]
         self.second = [torch.zeros_like(p) for p in self.parameters]
+
+    def _parameters(self) -> list[Tensor]:
+        return [p for p in self.bank.parameters() if p.requires_grad]
+
+    def go_to(self, step: int) -> None:
+        """Take up a run after so many steps."""
+        self.taken.fill_(step)
 
     def __call__(self) -> None:
         self.bank.train()

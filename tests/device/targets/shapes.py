@@ -45,7 +45,8 @@ class Shape:
         more: dict[str, Any] = {"classes": np.arange(outputs)}
         if self.head != "categorical":
             outputs //= 2
-            more = {"spread": np.ones(outputs), "shift": np.zeros(outputs), "floor": 1e-3}
+            # A std above 1: half floats are then precise enough for every layer.
+            more = {"spread": np.ones(outputs), "shift": np.zeros(outputs), "floor": 1.1}
         folded = Folded(self.head, centre, np.ones(len(centre)), tuple(layers), **more)
         X = (centre + rng.normal(size=(200, len(centre)))).astype(np.float32)
         source = Source(folded, prepare(folded, dtype, X), sure=np.ones(outputs))

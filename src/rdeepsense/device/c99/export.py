@@ -23,6 +23,7 @@ from rdeepsense.device.c99.source import Source
 from rdeepsense.device.fold import fold
 from rdeepsense.device.folded import Folded
 from rdeepsense.device.quantise import Int8Network, quantise
+from rdeepsense.device.runtime import TEXTS
 from rdeepsense.errors import InputError
 
 DTYPES = ("float32", "float16", "int8")
@@ -51,12 +52,14 @@ def export_c99(
     check_folder(Path(folder))
     X, y = estimator.kept_rows_ if rows is None else rows
     folded = fold(estimator, options.epistemic)
+    int8 = options.dtype == "int8"
     # Half of the rows to calibrate on, the other half to judge by.
-    network = prepare(folded, options.dtype, X[::2])
-    judged = (X[1::2], y[1::2]) if options.dtype == "int8" else (X, y)
+    network = prepare(folded, options.dtype, X[::2] if int8 else X)
+    judged = (X[1::2], y[1::2]) if int8 else (X, y)
     found = quality(estimator, folded, network, *judged) if len(judged[1]) else None
     if found is not None:
         check_change(found, options.max_nll_change, options.dtype)
+        found = {"rows_from": "model file" if rows is None else "--data", **found}
     source = Source(folded, network, options.name, _sure(folded, network, X, options.sure_share))
     files = {
         "model.h": header(source),
@@ -64,7 +67,7 @@ def export_c99(
         "weights.c": source.weights(),
         "selftest.c": selftest(source, X),
     }
-    report = _report(source, files, found, "model file" if rows is None else "--data")
+    report = _report(source, options.dtype, files, found)
     files["README.md"] = readme(source, report)
     files["report.json"] = json.dumps(report, indent=2, allow_nan=False) + "\n"
     write_folder(Path(folder), files)
@@ -76,7 +79,7 @@ def prepare(folded: Folded, dtype: str, X: NDArray[Any]) -> FloatNetwork | Int8N
     if dtype == "float32":
         return as_float32(folded)
     if dtype == "float16":
-        return as_float16(folded)
+        return as_float16(folded, X)
     if dtype == "int8":
         if folded.doubt is not None:
             raise InputError(
@@ -128,26 +131,33 @@ def _sure(
 
 
 def _report(
-    source: Source, files: dict[str, str], found: dict[str, Any] | None, rows_from: str
+    source: Source, dtype: str, files: dict[str, str], found: dict[str, Any] | None
 ) -> dict[str, Any]:
     folded = source.folded
+    stored = [str(w.weight.dtype) for w in source.network.layers]
     layers = [
-        {"inputs": w.weight.shape[1], "outputs": w.weight.shape[0], "multiply_adds": w.weight.size}
-        for w in folded.layers
+        {
+            "inputs": w.weight.shape[1],
+            "outputs": w.weight.shape[0],
+            "multiply_adds": w.weight.size,
+            "dtype": kind,
+        }
+        for w, kind in zip(folded.layers, stored, strict=True)
     ]
     measured = code_and_stack(files)
     epistemic = _epistemic(folded)
     return {
         "name": source.name,
-        "dtype": source.network.dtype,
+        "dtype": dtype,
         "head": folded.head,
         "calibration": folded.calibration,
         "rdeepsense": folded.version,
         "model_sha256": folded.source,
-        "features": None if folded.features is None else list(folded.features),
+        **{key: getattr(folded, key) for key in TEXTS},
         "classes": None if folded.classes is None else [str(c) for c in folded.classes],
         "missing": folded.missing,
         "layers": layers,
+        "kept_float32": [k for k, kind in enumerate(stored) if kind != dtype],
         **({} if epistemic is None else {"epistemic": epistemic}),
         "multiply_adds": sum(w.weight.size for w in folded.layers)
         + (0 if epistemic is None else epistemic["multiply_adds"]),
@@ -158,7 +168,7 @@ def _report(
             "stack": None if measured is None else measured["stack"],
             "measured_with": None if measured is None else measured["compiler"],
         },
-        "quality": None if found is None else {"rows_from": rows_from, **found},
+        "quality": found,
         "sure": None if source.sure is None else [float(v) for v in source.sure],
     }
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from rdeepsense.device.c99.epistemic import of_doubt
 from rdeepsense.device.c99.source import Source
-from rdeepsense.device.c99.text import FOLDER, number, remark
+from rdeepsense.device.c99.text import FOLDER, labelled, number, remark
 from rdeepsense.device.folded import Floats, Folded
 
 REGRESSION = """/* x: sensor values in their own units. mean and std, in the target's units, get
@@ -55,11 +55,14 @@ def header(source: Source) -> str:
 
 
 def _about(folded: Folded) -> str:
-    lines = []
-    if folded.features is not None:
-        lines += [f"   x[{k}]: {remark(name)}" for k, name in enumerate(folded.features)]
+    inputs = labelled(folded.features, folded.feature_units, folded.inputs)
+    lines = [f"   x[{k}]: {text}" for k, text in enumerate(inputs) if text]
     if folded.classes is not None:
+        lines += [f"   Classes of {remark(name)}:" for name in folded.targets or ()]
         lines += [f"   probs[{k}]: {remark(str(label))}" for k, label in enumerate(folded.classes)]
+    else:
+        outputs = labelled(folded.targets, folded.target_units, folded.outputs)
+        lines += [f"   mean[{k}], std[{k}]: {text}" for k, text in enumerate(outputs) if text]
     if folded.missing == "mean":
         lines.append("   An input that is NaN counts as the mean of the training rows.")
     return "".join(f"\n{line}" for line in lines)

@@ -6,7 +6,7 @@ per_scale lack of the true ones is put into the first layer here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from rdeepsense.errors import InputError
 
 Singles = NDArray[np.float32]
 REACH = 1e6  # standard deviations; far inside of what float32 carries through five layers
+HALF_CHANGE = 2e-3  # of the std, or in probability: what half floats may move a prediction by
+DRAWN_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,17 @@ class FloatLayer:
     bias: Singles
     gain: float = 1.0
 
+    @property
+    def dtype(self) -> str:
+        return str(self.weight.dtype)
+
 
 @dataclass(frozen=True)
 class FloatNetwork:
-    """A network with float32 or float16 weights, float32 sums."""
+    """A network with float32 or float16 weights, float32 sums.
+
+    In one of dtype float16 some layers may be float32, never all.
+    """
 
     dtype: str
     centre: Singles
@@ -66,19 +75,41 @@ def as_float32(folded: Folded) -> FloatNetwork:
     return FloatNetwork("float32", centre, per_scale, tuple(stored), _root(folded))
 
 
-def as_float16(folded: Folded) -> FloatNetwork:
-    """Weights rounded to half floats, each layer times the power of two that fills their range."""
-    centre, per_scale, layers = standardised(folded)
-    stored = []
-    for layer in layers:
-        largest = float(np.abs(layer.weight).max())
-        gain = 2.0 ** (np.ceil(np.log2(largest)) - 15) if largest > 0 else 1.0
-        stored.append(
-            FloatLayer(
-                (layer.weight / gain).astype(np.float16), layer.bias.astype(np.float32), gain
-            )
-        )
-    return FloatNetwork("float16", centre, per_scale, tuple(stored), _root(folded))
+def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
+    """Weights rounded to half floats, each layer times the power of two that fills their range.
+
+    Where that moves a prediction of the rows X (drawn ones if there are none) by more than
+    HALF_CHANGE, layers stay float32, smallest first, until it does not; those that turn out not to
+    be needed for it are half floats after all. If every layer is needed it is the float32 network.
+    """
+    wide = as_float32(folded)
+    halves = [_halved(layer) for layer in standardised(folded)[2]]
+    if not len(X):
+        drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.inputs))
+        X = folded.centre + folded.scale * drawn
+    wanted = folded.finish(wide.raw(X))
+
+    def rounded(kept: list[int]) -> FloatNetwork:
+        layers = [wide.layers[k] if k in kept else half for k, half in enumerate(halves)]
+        return replace(wide, dtype="float16", layers=tuple(layers))
+
+    def fits(kept: list[int]) -> bool:
+        apart = np.abs(folded.finish(rounded(kept).raw(X)) - wanted)
+        return not (apart if folded.is_classifier else apart / wanted[1]).max() > HALF_CHANGE
+
+    order = sorted(range(len(halves)), key=lambda k: halves[k].weight.size)
+    kept = next(order[:n] for n in range(len(order) + 1) if fits(order[:n]))
+    for k in reversed(kept[:-1]):
+        without = [one for one in kept if one != k]
+        kept = without if fits(without) else kept
+    return wide if len(kept) == len(halves) else rounded(kept)
+
+
+def _halved(layer: Dense) -> FloatLayer:
+    largest = float(np.abs(layer.weight).max())
+    gain = 2.0 ** (np.ceil(np.log2(largest)) - 15) if largest > 0 else 1.0
+    weight = (layer.weight / gain).astype(np.float16)
+    return FloatLayer(weight, layer.bias.astype(np.float32), gain)
 
 
 def standardised(folded: Folded) -> tuple[Singles, Singles, list[Dense]]:

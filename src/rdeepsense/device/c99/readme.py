@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rdeepsense.device.c99.networks import HALF_CHANGE
 from rdeepsense.device.c99.source import Source
-from rdeepsense.device.c99.text import remark
+from rdeepsense.device.c99.text import labelled, remark
+from rdeepsense.device.folded import Folded
 
 EXAMPLES = {
     True: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
@@ -32,8 +34,9 @@ def readme(source: Source, report: dict[str, Any]) -> str:
     lines = [
         f"# {source.name}",
         "",
-        f"A {folded.head} network, {source.values['widths']}, weights in {source.network.dtype}, "
+        f"A {folded.head} network, {source.values['widths']}, weights in {source.values['dtype']}, "
         f"exported by rdeepsense {remark(folded.version)}. Plain C99; needs no library.",
+        *_kept(report),
         "",
         *example.splitlines(),
         "",
@@ -61,13 +64,14 @@ def readme(source: Source, report: dict[str, Any]) -> str:
             else "An input that is NaN is refused."
         ),
         "",
-        "| x | name | mean | standard deviation |",
+        "| x | name [unit] | mean | standard deviation |",
         "|---|---|---|---|",
     ]
-    for k in range(folded.inputs):
-        name = remark(folded.features[k]) if folded.features is not None else ""
-        lines.append(f"| {k} | {name} | {folded.centre[k]:.6g} | {folded.scale[k]:.6g} |")
+    inputs = labelled(folded.features, folded.feature_units, folded.inputs)
+    for k, (text, mean, std) in enumerate(zip(inputs, folded.centre, folded.scale, strict=True)):
+        lines.append(f"| {k} | {text} | {mean:.6g} | {std:.6g} |")
     lines += [
+        *_outputs(folded),
         "",
         "## Cost",
         "",
@@ -94,6 +98,33 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         for key, value in quality["before"].items():
             lines.append(f"| {key} | {value:.4f} | {quality['after'][key]:.4f} |")
     return "\n".join(lines) + "\n"
+
+
+def _kept(report: dict[str, Any]) -> list[str]:
+    """Which layers of a float16 export are not."""
+    if not report["kept_float32"]:
+        return []
+    kept = ", ".join(map(str, report["kept_float32"]))
+    what = "a probability" if report["head"] == "categorical" else "a mean or std"
+    unit = "" if report["head"] == "categorical" else " of the std"
+    return [
+        f"Of its {len(report['layers'])} layers, from 0 on, kept in float32: {kept}. With all in "
+        f"float16 {what} would move by more than {HALF_CHANGE:g}{unit}."
+    ]
+
+
+def _outputs(folded: Folded) -> list[str]:
+    """What the numbers that come out are, as far as that is known."""
+    if folded.classes is not None:
+        texts = [remark(str(label)) for label in folded.classes]
+        what = f"class of {remark(folded.targets[0])}" if folded.targets else "class"
+    else:
+        texts, what = labelled(folded.targets, folded.target_units, folded.outputs), "name [unit]"
+    if not any(texts):
+        return []
+    name = "probs" if folded.is_classifier else "mean, std"
+    lines = ["", "## Outputs", "", f"| {name} | {what} |", "|---|---|"]
+    return lines + [f"| {k} | {text} |" for k, text in enumerate(texts)]
 
 
 def _epistemic(source: Source, report: dict[str, Any]) -> list[str]:

@@ -17,6 +17,15 @@ from rdeepsense.errors import InputError
 
 WIDEST = 65_535  # indices are 16 bits
 
+# What the float templates say where all layers are stored alike, and where some are not.
+ALIKE = {"single": "weight", "single_field": "", "add_singles": "add_columns", "add": "add_columns"}
+MIXED = {
+    "single": "single",
+    "single_field": "\n    const float *single; /* where it is not 0: instead */",
+    "add_singles": "add_singles",
+    "add": "(layers[l].single != 0 ? add_singles : add_columns)",
+}
+
 
 class Source:
     """The C of one model.
@@ -47,7 +56,7 @@ class Source:
             "NAME": self.name.upper(),
             "version": remark(self.folded.version),
             "source": remark(self.folded.source[:16]),
-            "dtype": self.network.dtype,
+            "dtype": "float16 and float32" if self._mixed else self.network.dtype,
             "widths": "-".join(map(str, self.folded.widths)),
             "inputs": self.folded.inputs,
             "outputs": self.folded.outputs,
@@ -70,7 +79,8 @@ class Source:
         parts += ["softplus"] * (folded.head in ("gaussian", "student"))
         parts += ["root"] * (folded.head == "gaussian" or doubtful)
         parts += ["square"] * (student and doubtful)
-        parts += [f"{dtype}_kernel"] + ["doubt"] * doubtful + [f"{family}_network", kind]
+        parts += ["float32_kernel"] * self._mixed + [f"{dtype}_kernel"]
+        parts += ["doubt"] * doubtful + [f"{family}_network", kind]
         parts += [f"{kind}_sure"] * (self.sure is not None)
         return self.fill(
             joined(parts), {**self._of_layers(), **self._of_head(kind), **of_doubt(self)}
@@ -84,6 +94,12 @@ class Source:
             start += joined(["int8_pad"])
         tables = [table(t.kind, t.name, t.values, t.size) for t in self.tables]
         return "\n".join([self.fill(start), *tables])
+
+    @property
+    def _mixed(self) -> bool:
+        """Whether some layers of a float16 network are float32."""
+        network = self.network
+        return isinstance(network, FloatNetwork) and len({w.dtype for w in network.layers}) > 1
 
     def scratch_bytes(self) -> int:
         """The size of `work` in model.c."""
@@ -115,11 +131,15 @@ class Source:
                 offset += layer.packed().size
             more["limit"], more["zero"] = number(2 * network.levels), 2 * network.levels + 1
         else:
-            half = network.dtype == "float16"
+            half, mixed = network.dtype == "float16", self._mixed
             for k, stored in enumerate(network.layers):
                 gain = f"{number(stored.gain)}, " if half else ""
-                rows.append(f"{{{name}_weight_{k}, {name}_bias_{k}, {gain}{widths[k + 1]}}}")
+                weight = f"{name}_weight_{k}"
+                if mixed:
+                    weight = f"{weight}, 0" if stored.dtype == "float16" else f"0, {weight}"
+                rows.append(f"{{{weight}, {name}_bias_{k}, {gain}{widths[k + 1]}}}")
             more["weight"] = "uint16_t" if half else "float"
+            more |= MIXED if mixed else ALIKE
             more["gain_field"] = "\n    float gain;" if half else ""
             more["first_gain"] = " * layers[0].gain" if half else ""
             more["gain"] = " * layers[l + 1].gain" if half else ""

@@ -69,7 +69,7 @@ def _float(network: FloatNetwork) -> list[Table]:
     ]
     for k, layer in enumerate(network.layers):
         columns: NDArray[Any] = np.ascontiguousarray(layer.weight.T)
-        if network.dtype == "float16":
+        if layer.dtype == "float16":
             tables.append(Table("uint16_t", f"weight_{k}", columns.view(np.uint16)))
         else:
             tables.append(Table("float", f"weight_{k}", columns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.device.folded import Texts
 from rdeepsense.errors import InputError
 
 FOLDER = Path(__file__).parent / "templates"
 LONGEST_NAME = 16  # C99 promises 31 letters of an external name, and ours add up to 11
 PER_LINE = 8
+# Degree, micro, ohm, dot and minus, as Unicode's compatible spelling (NFKD) has them.
+SPELT = str.maketrans(
+    {"\u00b0": "deg", "\u03bc": "u", "\u03a9": "ohm", "\u00b7": ".", "\u2212": "-"}
+)
 
 
 def identifier(name: str) -> str:
@@ -29,8 +35,18 @@ def identifier(name: str) -> str:
 
 
 def remark(text: str) -> str:
-    """Text that can stand in a C comment or in Markdown: no *, \\, ?, <, > or line break."""
-    return re.sub(r"[^A-Za-z0-9 _.,:;()\[\]%+/=-]", "_", text)[:80]
+    """Text that can stand in a C comment or in Markdown: no *, \\, ?, <, > or line break.
+
+    Units keep their sense where they can: m/s² as m/s2, °C as degC, s⁻¹ as s-1.
+    """
+    plain = unicodedata.normalize("NFKD", text).translate(SPELT)
+    return re.sub(r"[^A-Za-z0-9 _.,:;()\[\]%+/=^-]", "_", plain)[:80]
+
+
+def labelled(names: Texts | None, units: Texts | None, count: int) -> list[str]:
+    """For each the name and, in brackets, the unit, as far as they are known."""
+    parts = zip(names or ("",) * count, units or ("",) * count, strict=True)
+    return [" ".join([remark(n)] * bool(n) + [f"[{remark(u)}]"] * bool(u)) for n, u in parts]
 
 
 def number(value: float) -> str:

@@ -1,6 +1,6 @@
 @declared@
 typedef struct {
-    const @weight@ *weight; /* column by column */
+    const @weight@ *weight; /* column by column */@single_field@
     const float *bias;@gain_field@
     uint16_t outputs;
 } layer;

@@ -28,7 +28,7 @@ static int network(const float *x, work *w)
         do {
             w->sum[i] = layers[l].bias[i];
         } while (++i < n);
-        add_columns(layers + l, w->value, w->index, count, w->sum);
+        @add@(layers + l, w->value, w->index, count, w->sum);
         if (l + 1 == LAYERS) {
             return status;
         }

@@ -1,0 +1,42 @@
+"""What targets are called, and what inputs and targets are measured in.
+
+Texts that travel with a model into its file and its exports; nothing is computed from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rdeepsense.errors import InputError
+
+Texts = tuple[str, ...]
+KEPT = ("target_names", "target_units", "feature_units")
+
+
+def of_target(y: Any) -> Texts | None:
+    """The names that a table or column of pandas or polars brings; only text counts."""
+    columns = getattr(y, "columns", None)
+    names: list[Any] = [getattr(y, "name", None)] if columns is None else list(columns)
+    return tuple(names) if names and all(isinstance(n, str) and n for n in names) else None
+
+
+def texts(argument: str, given: Any, count: int, names: Iterable[Any] | None = None) -> Texts:
+    """`count` texts out of a sequence, one text where there is one, or a dictionary by name.
+
+    Names that a dictionary leaves out get an empty text.
+    """
+    if isinstance(given, Mapping):
+        known = None if names is None else [str(name) for name in names]
+        if known is None:
+            raise InputError(
+                f"{argument} is a dictionary, but there are no names here; give a list of {count}"
+            )
+        strange = [key for key in given if key not in known]
+        if strange:
+            raise InputError(f"{argument} names {strange[0]!r}; known: {', '.join(known)}")
+        given = [given.get(name, "") for name in known]
+    found = (given,) if isinstance(given, str) else tuple(given)
+    if len(found) != count or not all(isinstance(text, str) for text in found):
+        raise InputError(f"{argument} = {given!r}; accepted: one text for each of {count}")
+    return found
