@@ -5,8 +5,8 @@
 For each fault the share of faulty test rows that a score flags, at a threshold that 5 % of the
 healthy validation rows exceed. Gas: UCI 270, 16 sensors, random rows. Activity: UCI HAPT, users
 never trained on; faults are put on the raw windows, before the spectra are computed. In every row
-one channel fails, drawn at random. `stuck, noisy` is a stuck channel with the little noise of a
-phone that lies still. The scores:
+one channel fails, drawn at random. `stuck, noisy` is a stuck channel with white noise of 1 %
+of its standard deviation. The scores:
 
     predicted     std, or 1 - the probability of the predicted class
     laplace       `epistemic_std(X, "laplace")`, mean over outputs (logits): last layer and inputs

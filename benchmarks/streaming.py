@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 import torch
 
 from rdeepsense import RDeepSenseRegressor
+from rdeepsense.estimators.streaming import reader_count
 from rdeepsense.files import write_whole
 
 INPUTS, SHARE, GROUPS = 16, 8, 64
@@ -48,7 +49,8 @@ def write_rows(folder: Path, rows: int) -> None:
 def budget(rows: int) -> int:
     """Bytes for windows of an eighth of the rows (see rdeepsense.estimators.streaming)."""
     row = 4 * (INPUTS + 1)
-    return 8 * (rows // SHARE * (3 * row + 24) + -(-rows // GROUPS) * 5 * row) // 5
+    reading = -(-rows // GROUPS) * (2 * reader_count() + 3) * row
+    return 8 * (rows // SHARE * (3 * row + 24) + reading) // 5
 
 
 def peak() -> int:

@@ -154,6 +154,29 @@ def test_with_an_estimator() -> None:
     assert clone(unlike).get_params()["score"] == "epistemic"
 
 
+def test_novelty_refuses_what_is_unlike_the_training_rows() -> None:
+    """The second sensor repeats the first; where it does not, the model sees nothing amiss."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.uniform(-2, 2, (900, 1)), 2, axis=1) + 0.05 * rng.normal(size=(900, 2))
+    y = X.sum(axis=1) + rng.normal(size=900)
+    settings: dict[str, Any] = {"hidden": (8,), "epochs": 5, "random_state": 0, "verbose": False}
+    model = rds.RDeepSenseRegressor(**settings).fit(X[:600], y[:600])
+    refuse = RejectOption(threshold=0.95, score="novelty")
+    with pytest.raises(InputError, match=r"novelty needs fit_novelty\(X\)"):
+        refuse.fit(model, X[600:], y[600:])
+    model.fit_novelty(X[:600], X[600:750])
+    refuse.fit(model, X[750:], y[750:])
+    assert refuse.coverage_ == pytest.approx(0.95, abs=0.05)
+    broken = np.array([[1.0, -1.0], [-1.5, 0.5]])
+    assert refuse.uncertainty(broken).tolist() == model.novelty(broken).tolist()
+    assert not refuse.accept(broken).any()
+    assert refuse.predict(np.vstack([broken, [[1.0, 1.0]]])).mask.tolist() == [True, True, False]
+    kept = RejectOption(target_coverage=0.9, score="novelty").fit(model, X[750:], y[750:])
+    assert kept.coverage_ == 0.9
+    with pytest.raises(InputError, match='"novelty" needs a model with fit_novelty; Told has none'):
+        refuse.fit(Told(), X, y)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -163,7 +186,7 @@ def test_with_an_estimator() -> None:
         ({"target_coverage": 1.1}, "target_coverage = 1.1"),
         ({"target_risk": -1}, "target_risk = -1.0; accepted: 0 or more"),
         ({"threshold": np.nan}, "threshold = nan is not finite"),
-        ({"threshold": 1, "score": "x"}, "score = 'x' is unknown; accepted: predicted, epistemic"),
+        ({"threshold": 1, "score": "x"}, "score = 'x' is unknown; accepted: predicted, epistemic, nov"),
         ({"threshold": 1, "confidence": 0.9}, "confidence goes with target_risk"),
         ({"target_risk": 1, "confidence": 2}, "confidence = 2; accepted: between 0 and 1"),
         ({"target_risk": 1, "confidence": 0.9}, "confidence is for classes"),

@@ -10,8 +10,10 @@ Rows are refused by a score, larger where the model is less sure:
                         classes: 1 - the probability of the predicted class
     score="epistemic"   regression: the same of `model.epistemic_std(X, method)`;
                         classes: `model.mutual_information(X, method)`
+    score="novelty"     `model.novelty(X)`, after `model.fit_novelty`: between 0 and 1
 
-The first refuses rows that are noisy, the second rows unlike those trained on.
+The first refuses rows that are noisy, the second rows whose answer is in doubt, the third rows
+unlike those trained on, whatever the answer.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 
 Floats = NDArray[np.float64]
-SCORES = ("predicted", "epistemic")
+SCORES = ("predicted", "epistemic", "novelty")
 GOALS = ("threshold", "target_risk", "target_coverage")
 
 
@@ -47,7 +49,7 @@ class RejectOption(BaseEstimator):
         (2017): with at least this probability over validation rows drawn independently, the error
         rate of accepted rows of the same kind is at most `target_risk`. It needs scores without
         ties and costs coverage.
-    score : "predicted" or "epistemic" (see the module).
+    score : "predicted", "epistemic", or "novelty", which needs `model.fit_novelty` (see the module).
     method : of the epistemic score, as of `model.epistemic_std` ("laplace", "delta", ...); None is
         the model's own default.
 
@@ -126,7 +128,15 @@ class RejectOption(BaseEstimator):
     def _score(self, X: Any, dist: AnyDistribution | None) -> Floats:
         if self.score == "predicted":
             return doubt(self.model_.predict_dist(X) if dist is None else dist, self.spread_)
-        return epistemic_doubt(self.model_, X, self.method, self.spread_)
+        if self.score == "epistemic":
+            return epistemic_doubt(self.model_, X, self.method, self.spread_)
+        if not hasattr(self.model_, "novelty"):
+            raise InputError(
+                'score = "novelty" needs a model with fit_novelty; '
+                f"{type(self.model_).__name__} has none"
+            )
+        unlike: Floats = self.model_.novelty(X)
+        return unlike
 
     def _threshold(self, score: Floats, loss: Floats) -> float:
         if self.threshold is not None:

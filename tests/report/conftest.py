@@ -110,6 +110,7 @@ def faults(kind: str, width: float, number: int, epistemic: bool) -> dict[str, A
             own |= {"error": 11.0 + 9 * place, "coverage_90": covered(0.9, width) / (1 + place)}
         if epistemic:
             own["flagged_epistemic"] = (0.06, 0.62, 1.0)[place]
+            own["flagged_novelty"] = (0.05, 0.9, 1.0)[place]
         if place:
             own |= {f"auroc{key[7:]}": 0.5 + own[key] / 2 for key in own if "flagged" in key}
         found[name] = own

@@ -309,12 +309,13 @@ def test_what_each_method_notices_and_says_when_a_sensor_fails(results: dict[str
     assert table.header == ["Score", "healthy", "stuck", "dropped"]
     lines = {row[0]: row[1:] for row in table.rows}
     assert lines["RDeepSense-paper, laplace"] == ["6.0", "62.0 (0.81)", "100.0 (1.00)"]
+    assert lines["RDeepSense-paper, novelty"] == ["5.0", "90.0 (0.95)", "100.0 (1.00)"]
     assert lines["RDeepSense-paper"][:2] == ["5.0", "35.0 (0.68)"]
     assert "MCDrop-20-paper, laplace" not in lines
     assert "MCDrop-3-paper" not in lines  # one of each family
     said = answered("BPEst", task, "simulated")
     assert said is not None
-    assert len(said.rows) == len(table.rows) - 2
+    assert len(said.rows) == len(table.rows) - 4
     assert said.rows[0][0] == "RDeepSense-paper"
     assert said.rows[0][2] == "20.0, 47.6"
     classes = answered("HHAR", results["tasks"]["HHAR"], "real")

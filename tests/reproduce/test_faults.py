@@ -51,6 +51,13 @@ def test_an_epistemic_score_is_judged_beside() -> None:
             assert method == "laplace"
             return (X.max(axis=1) > 2.0).astype(float)
 
+        def fit_novelty(self, X: Any, held_out: Any) -> Any:
+            self.least = min(X.min(), held_out.min())
+            return self
+
+        def novelty(self, X: Any) -> Any:
+            return np.where(X.min(axis=1) < self.least, 1.0, 0.5)
+
         def predict_dist(self, X: Any) -> Categorical:
             p = 1 / (1 + np.exp(-5 * (X.sum(axis=1) - 6)))
             return Categorical(np.column_stack([1 - p, p]))
@@ -58,9 +65,11 @@ def test_an_epistemic_score_is_judged_beside() -> None:
     model = Model()
     found = reactions(parts_of(("low", "high")), model.predict_dist, model)
     assert set(found["stuck"]) == {
-        "error", "flagged", "flagged_epistemic", "auroc", "auroc_epistemic"
+        "error", "flagged", "flagged_epistemic", "flagged_novelty",
+        "auroc", "auroc_epistemic", "auroc_novelty"
     }  # fmt: skip
     assert found["healthy"]["error"] == 0
     assert found["dropped"]["error"] > 0.3
     assert found["dropped"]["flagged_epistemic"] == 0
+    assert found["dropped"]["flagged_novelty"] == 1
     assert found["dropped"]["auroc_epistemic"] == 0.5  # all tied

@@ -162,7 +162,8 @@ def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
         reacted = task["methods"]["RDeepSense-paper"]["faults"]
         assert set(reacted) == {"healthy", *FAULTS}
         assert set(reacted["stuck"]) == {
-            "error", "flagged", "flagged_epistemic", "auroc", "auroc_epistemic"
+            "error", "flagged", "flagged_epistemic", "flagged_novelty",
+            "auroc", "auroc_epistemic", "auroc_novelty"
         } | (set() if classes else {"coverage_90"})  # fmt: skip
         assert "flagged_epistemic" not in task["methods"]["SSP-10-paper"]["faults"]["stuck"]
         costs = {key: m["cost"]["multiply_adds"] for key, m in task["methods"].items() if m["cost"]}

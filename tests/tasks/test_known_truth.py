@@ -15,9 +15,10 @@ from torch import Tensor
 from rdeepsense import RDeepSenseRegressor, metrics, recipe, scoring
 from rdeepsense.distributions import Gaussian
 from rdeepsense.errors import InputError
-from rdeepsense.heads.gaussian import GaussianParams
+from rdeepsense.heads import Head
+from rdeepsense.heads.gaussian import GaussianHead, GaussianParams
 from rdeepsense.tasks.known_truth import KnownTruth, kl_from_truth, simulate
-from rdeepsense.training import bank
+from rdeepsense.training import bank, masks
 
 TRAIN, TEST = simulate(4_000, seed=1), simulate(20_000, seed=2)
 
@@ -90,6 +91,7 @@ def one_half_missing(patch: pytest.MonkeyPatch) -> None:
         return 0.5 * torch.log(self.var) + (y - self.mean) ** 2 / self.var
 
     patch.setattr(GaussianParams, "nll", nll)
+    patch.setattr(GaussianHead, "gradient", Head.gradient)  # so that autograd differentiates it
 
 
 def alpha_of_one(patch: pytest.MonkeyPatch) -> None:
@@ -117,11 +119,14 @@ def keep_and_drop_swapped(patch: pytest.MonkeyPatch) -> None:
 
 
 def dropout_not_scaled(patch: pytest.MonkeyPatch) -> None:
-    def drop(self: bank.DenseBank, h: Tensor, layer: int) -> Tensor:
-        keep_prob = getattr(self, f"keep_prob_{layer}")
-        return h * (torch.rand_like(h) < keep_prob) if self.training else h
+    draw = masks.Masks._draw
 
-    patch.setattr(bank.DenseBank, "_drop", drop)
+    def zeros_and_ones(self: masks.Masks, block: int) -> None:
+        draw(self, block)
+        for drawn in self._drawn:
+            drawn.sign_()
+
+    patch.setattr(masks.Masks, "_draw", zeros_and_ones)
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,37 @@ def numbers(windows: Windows, count: int) -> list[float]:
     return [v for n in range(count) for v in windows.window(n)[0][:, 0].tolist()]
 
 
+@pytest.mark.parametrize("readers", [1, 3])
 @pytest.mark.parametrize("size", [1, 16, 25, 100])
-def test_every_row_comes_once_an_epoch_in_an_order_of_its_own(size: int) -> None:
-    windows = Windows(COUNTS, read, size, seed=1)
+def test_every_row_comes_once_an_epoch_in_an_order_of_its_own(size: int, readers: int) -> None:
+    windows = Windows(COUNTS, read, size, seed=1, readers=readers)
     stream = numbers(windows, 300 // size + 1)[:300]
     windows.close()
     epochs = [stream[i : i + 100] for i in (0, 100, 200)]
     assert all(sorted(epoch) == X[:, 0].tolist() for epoch in epochs)
     assert epochs[0] != epochs[1] != epochs[2]
+
+
+def test_a_part_that_two_windows_share_is_read_once() -> None:
+    seen: list[int] = []
+
+    def noting(part: int) -> tuple[Tensor, Tensor]:
+        seen.append(part)
+        return read(part)
+
+    windows = Windows(COUNTS, noting, 20, seed=1, readers=2)
+    for number in range(5):
+        windows.window(number)
+    windows.close()
+    assert sorted(seen[: len(COUNTS)]) == list(range(len(COUNTS)))
+
+
+def test_readers_at_work_together_give_the_same_windows() -> None:
+    one, four = (Windows(COUNTS, read, 30, seed=2, readers=k) for k in (1, 4))
+    for number in range(8):
+        assert torch.equal(one.window(number)[0], four.window(number)[0])
+    one.close()
+    four.close()
 
 
 def test_a_window_is_the_same_whether_or_not_those_before_it_were_read() -> None:

@@ -24,9 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
-from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
 from rdeepsense.errors import InputError
 
@@ -62,6 +60,9 @@ class Novelty:
     @classmethod
     def fit(cls, rows: NDArray[Any], held_out: NDArray[Any]) -> Novelty:
         """From standardised rows, or windows; see `bounded`."""
+        from sklearn.decomposition import PCA  # slow to import, and predictions do without
+        from sklearn.mixture import GaussianMixture
+
         x = _columns(rows)
         spread = x.std(0)
         std = _stored(np.where(spread > CONSTANT, spread, 1.0))

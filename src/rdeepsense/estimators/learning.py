@@ -23,6 +23,7 @@ from rdeepsense.estimators.holdout import Part
 from rdeepsense.estimators.inference import choose_device
 from rdeepsense.estimators.scaling import Scaler
 from rdeepsense.networks import DeepSense, dense
+from rdeepsense.networks.turning import RandomTurn
 from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.selection import Candidate, Trial
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
@@ -159,6 +160,9 @@ class Learner:
                 f"the network's last layer has {converted.head.outputs} outputs, "
                 f"the targets need {outputs}"
             )
+        for module in converted.modules():
+            if isinstance(module, RandomTurn):
+                module.set_units(self.input_scaler.shift, self.input_scaler.scale)
         return converted
 
     def _input_scaler(self, part: Part) -> Scaler:

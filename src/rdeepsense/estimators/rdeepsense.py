@@ -14,7 +14,7 @@ from torch import nn
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.epistemic.classes import mutual_information
 from rdeepsense.errors import InputError
-from rdeepsense.estimators import checks
+from rdeepsense.estimators import checks, names
 from rdeepsense.estimators.base import Data, Judged
 from rdeepsense.estimators.distillation import lessons
 from rdeepsense.estimators.epistemic import TOTALS, Epistemic
@@ -133,10 +133,16 @@ class RDeepSense(NetworkEstimator):
         them, where the teacher has opinions and the table has no rows. With `y` the targets count
         as much as the teacher. Step, scale and whatever else is chosen are chosen on rows held
         out, against the teacher.
+
+        The teacher's names and units go over to the student; names of a table X or y come first.
         """
         table, targets, weight = lessons(teacher, X, y, self.random_state)
         self.fit(table, targets, sample_weight=weight)
         self.training_["teacher"] = type(teacher).__name__
+        if hasattr(teacher, "feature_names_in_") and not hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = teacher.feature_names_in_
+        self.describe(**{name: getattr(teacher, f"{name}_", None) for name in names.KEPT})
+        self.target_names_ = names.of_target(y) or self.target_names_
         return self
 
     def _learn(self, data: Data) -> Judged:

@@ -4,15 +4,16 @@ A quarter of the budget is for rows that are kept: those that validate, those se
 sample of those to train on. Five eighths hold the window that is trained on with its order, the
 next one while it is read and put together, and the row group being read:
 
-    window (3 row + 24) + group (2 raw + 3 row) <= 5/8 memory
+    window (3 row + 24) + group (2 readers raw + 3 row) <= 5/8 memory
 
-with `row` and `raw` the bytes of a row as it is trained on and as the file gives it, and `group`
-the rows of the largest row group. An eighth is left for what libraries hold back. Where all rows
-fit they are read once more and stay.
+with `row` and `raw` the bytes of a row as it is trained on and as the file gives it, `group` the
+rows of the largest row group, and one reader for every four cores, at most four. An eighth is left
+for what libraries hold back. Where all rows fit they are read once more and stay.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,14 +32,22 @@ from rdeepsense.training import Rows, Schedule, StreamedRows, Windows
 
 ORDER = 24  # bytes for the place of a row in the shuffled order, and to draw it
 CHUNK = 16_384  # rows that are scaled at a time
+MOST_READERS = 4
 
 
-def window_rows(memory: int, total: int, batch: int, row: int, raw: int, group: int) -> int:
+def reader_count() -> int:
+    """Threads that read row groups: the training itself needs cores too."""
+    return max(1, min(MOST_READERS, (os.cpu_count() or 1) // 4))
+
+
+def window_rows(
+    memory: int, total: int, batch: int, row: int, raw: int, group: int, readers: int = 1
+) -> int:
     """Rows of a window: whole batches, or all rows there are."""
     budget = 5 * memory // 8
     if total * (row + ORDER) + group * (2 * raw + row) <= budget:
         return total
-    window, reading = 3 * row + ORDER, group * (2 * raw + 3 * row)
+    window, reading = 3 * row + ORDER, group * (2 * readers * raw + 3 * row)
     size = (budget - reading) // window // batch * batch
     if size < batch:
         least = -(-8 * (batch * window + reading) // 5)
@@ -85,6 +94,7 @@ class StreamLearner(Learner):
             4 * len(columns.inputs) + (8 if scaler is None else 4 * len(columns.targets)),
             sum(table.bytes[name] for name in columns.all),
             max(group.rows for group in table.groups),
+            reader_count(),
         )
         if self._window is None:  # one place for all heads
             kind = torch.int64 if scaler is None else torch.float32
@@ -100,7 +110,9 @@ class StreamLearner(Learner):
                 x[at : at + count], y[at : at + count] = reader(number)
                 at += count
             return Rows(x.to(self.device), y.to(self.device))
-        self._windows = Windows(data.found.counts, reader, size, data.seed)
+        pinned = self.device.type == "cuda"
+        counts, seed = data.found.counts, data.seed
+        self._windows = Windows(counts, reader, size, seed, reader_count(), pinned)
         said = f"{table.description()}\n{columns} {size}"
         return StreamedRows(x, y, windows=self._windows, description=said)
 

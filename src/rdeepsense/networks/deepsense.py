@@ -8,6 +8,7 @@ states are averaged over time, and one Linear layer gives the outputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from rdeepsense.errors import InputError
 from rdeepsense.networks.spectrum import FrequencyResponse
+from rdeepsense.networks.turning import AXES, RandomTurn
 
 KERNEL, PADDING = (1, 3), (0, 1)
 POOLS = ("mean", "last")
@@ -37,6 +39,9 @@ class DeepSense:
     hidden : states of each GRU layer.
     layers : of the GRU.
     pool : "mean" of the states over time, or the "last" one.
+    turn : while training, every window is turned by a random rotation, the same for all sensors of
+        three channels; each part of the rotation vector has this standard deviation, in radians.
+        For sensors that are worn a little differently every time; 0 for those fixed in place.
     """
 
     sensors: Sequence[int] = (3, 3)
@@ -46,6 +51,7 @@ class DeepSense:
     hidden: int = 64
     layers: int = 2
     pool: str = "mean"
+    turn: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.sensors, list | tuple) or not self.sensors:
@@ -61,6 +67,14 @@ class DeepSense:
                 raise InputError(f"{name} = {size!r} is not a whole number of at least 1")
         if self.pool not in POOLS:
             raise InputError(f"pool = {self.pool!r} is unknown; accepted: {', '.join(POOLS)}")
+        number = isinstance(self.turn, int | float) and not isinstance(self.turn, bool)
+        if not number or not 0 <= self.turn < math.inf:
+            raise InputError(f"turn = {self.turn!r} is not a finite number of at least 0 (radians)")
+        if self.turn and AXES not in self.sensors:
+            raise InputError(
+                f"turn = {self.turn!r} turns sensors of {AXES} channels; sensors = {self.sensors} "
+                "has none, so leave turn at 0"
+            )
 
     def build(self, outputs: int) -> nn.Module:
         """A new network for windows (rows, time, channels)."""
@@ -89,6 +103,7 @@ class DeepSenseNetwork(nn.Module):
     def __init__(self, spec: DeepSense, outputs: int) -> None:
         super().__init__()
         self.sensors, self.pool = tuple(spec.sensors), spec.pool
+        self.turn = RandomTurn(self.sensors, spec.turn)
         self.response = FrequencyResponse(spec.interval)
         terms = self.response.terms
         # Terms are of very different size, so each gets a scale of its own.
@@ -105,7 +120,7 @@ class DeepSenseNetwork(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim == 2:
             x = x.unflatten(1, (-1, sum(self.sensors)))
-        scaled = self.scale(self.response(x).flatten(1, 2))
+        scaled = self.scale(self.response(self.turn(x)).flatten(1, 2))
         parts = scaled.unflatten(1, (-1, self.response.terms)).transpose(2, 3)
         split = parts.split(self.sensors, dim=1)
         found = [own(part) for own, part in zip(self.single, split, strict=True)]

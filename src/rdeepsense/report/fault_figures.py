@@ -1,6 +1,7 @@
 """When a sensor fails: which faults each method notices, what it says then; a map and two tables.
 
-A method's line is of its own score; RDeepSense has a second one, of its epistemic (Laplace) score.
+A method's line is of its own score; RDeepSense has two more, of its epistemic (Laplace) score and
+of the novelty of its inputs.
 Results of earlier versions hold no faults, and then there is nothing to show.
 """
 
@@ -31,7 +32,8 @@ ABOUT = (
     "is flagged where the score of a method is above what 5\u00a0% of the healthy validation rows "
     "exceed. The score is the predicted standard deviation (for classes, 1 − the probability of "
     "the predicted class); “laplace” is the epistemic score of the same model and the same single "
-    "pass (for classes, mutual information). One method of each family, that of the largest k."
+    "pass (for classes, mutual information); “novelty” is how unlike training rows the inputs are, "
+    "whatever the model makes of them. One method of each family, that of the largest k."
 )
 
 
@@ -97,8 +99,9 @@ def _lines(task: Task) -> list[Line]:
         figures = cell.get("faults")
         if figures:
             found.append((method, figures, ""))
-            if "flagged_epistemic" in figures[HEALTHY]:
-                found.append((f"{method}, laplace", figures, "_epistemic"))
+            for name, suffix in (("laplace", "_epistemic"), ("novelty", "_novelty")):
+                if f"flagged{suffix}" in figures[HEALTHY]:
+                    found.append((f"{method}, {name}", figures, suffix))
     return found
 
 

@@ -31,7 +31,8 @@ def reactions(
 ) -> dict[str, dict[str, float | None]]:
     """For the healthy test rows and for each fault: error, coverage, share flagged, AUROC.
 
-    With a `model` that knows its epistemic uncertainty, also what its Laplace score flags.
+    With a `model` that knows its epistemic uncertainty, also what its Laplace score flags and what
+    its novelty does.
     """
     X, y = _some(*parts.test, TESTED, seed)
     validation, _ = _some(*parts.validation, ALARMED, seed)
@@ -44,6 +45,7 @@ def reactions(
     scores = {"": doubt(dist, spread)}
     if model is not None:
         scores["_epistemic"] = epistemic_doubt(model, together, "laplace", spread)
+        scores["_novelty"] = model.fit_novelty(known, validation).novelty(together)
     ends = np.cumsum([len(validation), *(len(rows) for rows in kinds.values())])
     found: dict[str, dict[str, float | None]] = {}
     for number, kind in enumerate(kinds):

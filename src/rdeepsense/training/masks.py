@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,13 +51,14 @@ class Masks:
         return self._steps[place]
 
     def _draw(self, block: int) -> None:
-        generator = torch.Generator().manual_seed((self._seed * 1_000_003 + block) % 2**63)
+        # Random numbers are what dropout costs: this generator is twice as fast as torch's, and one
+        # 64-bit draw serves four entries.
+        rng = np.random.Generator(np.random.SFC64((self._seed, block)))
         for drawn, threshold, inverse in zip(
             self._drawn, self._thresholds, self._inverse, strict=True
         ):
-            # One 64-bit draw serves four entries; all but the last line stays in one type.
-            bits = torch.empty((drawn.numel() + 3) // 4, dtype=torch.int64)
-            bits.random_(-(2**63), None, generator=generator)
-            kept = bits.view(torch.int16)[: drawn.numel()].view_as(drawn).le_(threshold)
-            drawn.copy_(kept).mul_(inverse)
+            draws = (drawn.numel() + 3) // 4
+            bits = rng.integers(-(2**63), 2**63 - 1, draws, dtype=np.int64, endpoint=True)
+            entries = torch.from_numpy(bits).view(torch.int16)[: drawn.numel()].view_as(drawn)
+            drawn.copy_(entries.le_(threshold)).mul_(inverse)
         self._present = block
