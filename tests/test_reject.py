@@ -155,7 +155,7 @@ def test_with_an_estimator() -> None:
 
 
 def test_novelty_refuses_what_is_unlike_the_training_rows() -> None:
-    """The second sensor repeats the first; where it does not, the model sees nothing amiss."""
+    """Two sensors of one quantity that disagree, each within its range."""
     rng = np.random.default_rng(0)
     X = np.repeat(rng.uniform(-2, 2, (900, 1)), 2, axis=1) + 0.05 * rng.normal(size=(900, 2))
     y = X.sum(axis=1) + rng.normal(size=900)
@@ -174,7 +174,7 @@ def test_novelty_refuses_what_is_unlike_the_training_rows() -> None:
     kept = RejectOption(target_coverage=0.9, score="novelty").fit(model, X[750:], y[750:])
     assert kept.coverage_ == 0.9
     with pytest.raises(InputError, match='"novelty" needs a model with fit_novelty; Told has none'):
-        refuse.fit(Told(), X, y)
+        refuse.fit(Told(), rows([1.0, 2.0]), np.zeros(2))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_novelty_refuses_what_is_unlike_the_training_rows() -> None:
         ({"target_coverage": 1.1}, "target_coverage = 1.1"),
         ({"target_risk": -1}, "target_risk = -1.0; accepted: 0 or more"),
         ({"threshold": np.nan}, "threshold = nan is not finite"),
-        ({"threshold": 1, "score": "x"}, "score = 'x' is unknown; accepted: predicted, epistemic, nov"),
+        ({"threshold": 1, "score": "x"}, "'x' is unknown; accepted: predicted, epistemic, novelty"),
         ({"threshold": 1, "confidence": 0.9}, "confidence goes with target_risk"),
         ({"target_risk": 1, "confidence": 2}, "confidence = 2; accepted: between 0 and 1"),
         ({"target_risk": 1, "confidence": 0.9}, "confidence is for classes"),

@@ -49,7 +49,7 @@ class RejectOption(BaseEstimator):
         (2017): with at least this probability over validation rows drawn independently, the error
         rate of accepted rows of the same kind is at most `target_risk`. It needs scores without
         ties and costs coverage.
-    score : "predicted", "epistemic", or "novelty", which needs `model.fit_novelty` (see the module).
+    score : "predicted", "epistemic" or "novelty" (needs `model.fit_novelty`); see the module.
     method : of the epistemic score, as of `model.epistemic_std` ("laplace", "delta", ...); None is
         the model's own default.
 

@@ -97,6 +97,19 @@ def test_a_gaussian_is_found_from_its_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert fitted.novelty(across)[0] > 0.999 > 0.95 > fitted.novelty(along)[0]
 
 
+def test_a_small_deviation_between_like_sensors_counts_in_its_own_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Six standard deviations of (a - b) are a surprise of 18, small as they are beside a."""
+    monkeypatch.setattr(novelty, "MOST_GAUSSIANS", 1)
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((5_000, 1))
+    pairs = np.hstack([a, a + 0.02 * rng.standard_normal(a.shape)])
+    fitted = Novelty.fit(pairs[:4_000], pairs[4_000:])
+    usual, apart = fitted.surprise(np.array([[0.0, 0.0], [-0.06, 0.06]]))
+    assert apart - usual == pytest.approx(6**2 / 2, rel=0.1)
+
+
 def test_fresh_rows_raise_as_many_false_alarms_as_promised(model: RDeepSenseRegressor) -> None:
     found = model.novelty(readings(4_000, 1))
     for level in (0.5, 0.9, ALARM):

@@ -53,6 +53,21 @@ def test_feature_names_are_kept(frame: Any) -> None:
     assert student.feature_names_in_.tolist() == list(FEATURES)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_names_and_units_go_over_to_the_student() -> None:
+    X = pd.DataFrame(TASK.X, columns=list(FEATURES))
+    y = pd.DataFrame({"load": TASK.y, "lift": -TASK.y})
+    teacher = rds.SSPRegressor(members=2, hidden=(8,), epochs=3, **SMALL).fit(X, y)
+    teacher.describe(target_units=["N", "µm"], feature_units={"x2": "°C"})
+    student = rds.RDeepSenseRegressor(hidden=(8,), epochs=1, **SMALL).distil(teacher, TASK.X)
+    assert student.feature_names_in_.tolist() == list(FEATURES)
+    assert student.target_names_ == ("load", "lift")
+    assert student.target_units_ == ("N", "µm")
+    assert student.feature_units_ == ("", "", "°C", "")
+    student.distil(teacher, TASK.X, y.rename(columns={"load": "force"}))
+    assert student.target_names_ == ("force", "lift")  # those of a table come first
+
+
 def test_classes_are_distilled_too() -> None:
     labels = np.array(["low", "middle", "high"])[np.digitize(TASK.y, [40.0, 60.0])]
     teacher = rds.SSPClassifier(members=3, hidden=(16,), epochs=40, **SMALL).fit(TASK.X, labels)

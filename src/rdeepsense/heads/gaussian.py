@@ -53,10 +53,10 @@ class GaussianHead(Head):
     ) -> tuple[Tensor]:
         """d nll / d mean = (mean - y) / var, d nll / d var = (1 - (y - mean)^2 / var) / (2 var)."""
         mean, v = raw.split(self.outputs, dim=-1)
-        var = functional.softplus(v) + VARIANCE_FLOOR
+        var = functional.softplus(v).add_(VARIANCE_FLOOR)
         if beta:
             nll_share = nll_share * var**beta
         r = mean - match(y, mean)
-        of_mean = r / var
-        of_var = (of_mean * r).neg_().add_(1).div_(var).mul_(torch.sigmoid(v)).mul_(0.5 * nll_share)
-        return (torch.cat([of_mean.mul_(nll_share).add_(2 * error_share * r), of_var], -1),)
+        z = r / var
+        of_v = (1 - z * r).div_(var).mul_(torch.sigmoid(v)).mul_(nll_share / 2)
+        return (torch.cat([z.mul_(nll_share).addcmul_(r, error_share, value=2), of_v], -1),)

@@ -74,19 +74,20 @@ class StudentHead(Head):
         2 d nll / d df = psi(df / 2) - psi((df + 1) / 2) + 1 / df + log(1 + q) - g / df
         """
         loc, s = raw.split(self.outputs, dim=-1)
-        scale = functional.softplus(s) + SCALE_FLOOR
+        scale = functional.softplus(s).add_(SCALE_FLOOR)
         own = DF_PACE * self.raw_df
-        df = functional.softplus(own) + DF_FLOOR
+        df = functional.softplus(own).add_(DF_FLOOR)
         if beta:
             nll_share = nll_share * scale ** (2 * beta)
         r = loc - match(y, loc)
         z = r / scale
-        q = z * z / df
-        pull = (df + 1) / (1 + q) / df  # g = pull z^2
-        g = pull * z * z
-        of_loc = (pull * z).div_(scale).mul_(nll_share).add_(error_share * r.sign())
+        square = z * z
+        q = square / df
+        pull = ((df + 1) / df) / (1 + q)
+        g = pull * square
+        of_loc = pull.mul_(z).div_(scale).mul_(nll_share).addcmul_(r.sign(), error_share)
         of_s = (1 - g).div_(scale).mul_(torch.sigmoid(s)).mul_(nll_share)
         fixed = torch.digamma(df / 2) - torch.digamma((df + 1) / 2) + 1 / df
-        of_df = (torch.log1p(q) - g / df + fixed).mul_(nll_share).sum(1, keepdim=True)
+        of_df = torch.log1p(q).sub_(g.div_(df)).add_(fixed).mul_(nll_share).sum(1, keepdim=True)
         of_own = of_df * torch.sigmoid(own) * (DF_PACE / 2)
         return torch.cat([of_loc, of_s], -1), of_own

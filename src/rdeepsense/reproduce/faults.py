@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rdeepsense import metrics
 from rdeepsense.distributions import AnyDistribution
+from rdeepsense.epistemic.novelty import MOST_ROWS
 from rdeepsense.reject import doubt, epistemic_doubt
 from rdeepsense.reproduce.study import Parts
 from rdeepsense.tasks.faults import damaged
@@ -45,7 +46,8 @@ def reactions(
     scores = {"": doubt(dist, spread)}
     if model is not None:
         scores["_epistemic"] = epistemic_doubt(model, together, "laplace", spread)
-        scores["_novelty"] = model.fit_novelty(known, validation).novelty(together)
+        rows, _ = parts.train(MOST_ROWS, seed)
+        scores["_novelty"] = model.fit_novelty(rows, validation).novelty(together)
     ends = np.cumsum([len(validation), *(len(rows) for rows in kinds.values())])
     found: dict[str, dict[str, float | None]] = {}
     for number, kind in enumerate(kinds):

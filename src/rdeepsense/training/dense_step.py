@@ -88,11 +88,9 @@ class DenseStep(Step):
         weights = list(bank.weights)
         others = [*bank.biases, *bank.head.parameters()]
         flat = [_in_a_row(weights), _in_a_row(others)]
-        self._flat_gradients = [torch.zeros_like(part) for part in flat]
-        self._gradients = [
-            *_views(self._flat_gradients[0], weights),
-            *_views(self._flat_gradients[1], others),
-        ]
+        self._gradient = torch.zeros_like(torch.cat(flat))
+        self._halves = self._gradient.split([len(part) for part in flat])
+        self._gradients = _views(self._gradient, weights + others)
         return flat
 
     def go_to(self, step: int) -> None:
@@ -152,13 +150,13 @@ class DenseStep(Step):
         """Clip, and AdamW: the biases do not decay."""
         lr = self._lr[self._step]
         self._count.add_(1)
-        of_all = torch.stack(torch._foreach_norm(self._flat_gradients)).norm()
-        if not float(of_all) <= CLIP:  # else no single member is above it either
+        # Where all members together are not above the limit, none is.
+        if not float(torch.linalg.vector_norm(self._gradient)) <= CLIP:
             self.bank.clip_gradients(self._gradients, CLIP)
         for part, decay in enumerate((self._decay, 0.0)):
             torch._fused_adamw_(
                 [self.parameters[part]],
-                [self._flat_gradients[part]],
+                [self._halves[part]],
                 [self.first[part]],
                 [self.second[part]],
                 [],
