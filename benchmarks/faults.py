@@ -92,7 +92,7 @@ def scores_of(model: Any, task: Task, X: Rows, y: Rows) -> dict[str, Score]:
         return lambda rows: model.epistemic_std(rows, method).reshape(len(rows), -1).mean(1)
 
     shift, scale = X.mean(0), np.maximum(X.std(0), 1e-6)
-    axes = PCA(min(COMPONENTS, X.shape[1])).fit((X - shift) / scale)
+    axes = PCA(min(COMPONENTS, X.shape[1]), random_state=0).fit((X - shift) / scale)
 
     def components(rows: Rows) -> Rows:
         return axes.transform((rows - shift) / scale)

@@ -132,7 +132,7 @@ def _predict(model: Any, method: Method, X: Any) -> AnyDistribution:
 
 
 def _reactions(model: Any, method: Method, parts: Parts, seed: int) -> dict[str, Any]:
-    """What the method says when a sensor fails; the single pass of RDeepSense has two scores."""
+    """What the method says when a sensor fails; the single pass of RDeepSense has three scores."""
     one_pass = method.samples is None and hasattr(model, "epistemic_std")
     return reactions(parts, lambda X: _predict(model, method, X), model if one_pass else None, seed)
 
