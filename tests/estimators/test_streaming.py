@@ -246,11 +246,13 @@ def test_a_reservoir_keeps_the_smallest_keys_in_their_order() -> None:
 
 
 def test_the_window_is_what_the_budget_holds() -> None:
-    rows = {"batch": 64, "row": 20, "raw": 40, "group": 1_000}
+    rows = {"batch": 64, "row": 20, "raw": 40, "group": 1_000, "readers": 1}
     size = streaming.window_rows(4_000_000, 10**6, **rows)
     assert size == (2_500_000 - 1_000 * 140) // 84 // 64 * 64 == 28_032
     assert streaming.window_rows(4_000_000, 54_545, **rows) == 54_545  # all at once
     assert streaming.window_rows(4_000_000, 54_546, **rows) == 28_032
+    four = streaming.window_rows(4_000_000, 10**6, **rows | {"readers": 4})
+    assert four == (2_500_000 - 1_000 * 380) // 84 // 64 * 64 == 25_216
     assert opening.rows_to_keep(2**30, 17) == 100_000
     assert opening.rows_to_keep(12_000_000, 10) == 4_166
     with pytest.raises(InputError, match="give 232,602 bytes at least"):

@@ -123,7 +123,7 @@ def dropout_not_scaled(patch: pytest.MonkeyPatch) -> None:
 
     def zeros_and_ones(self: masks.Masks, block: int) -> None:
         draw(self, block)
-        for drawn in self._drawn:
+        for drawn, _, _ in self._drawn:
             drawn.sign_()
 
     patch.setattr(masks.Masks, "_draw", zeros_and_ones)

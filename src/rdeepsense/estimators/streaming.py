@@ -41,7 +41,7 @@ def reader_count() -> int:
 
 
 def window_rows(
-    memory: int, total: int, batch: int, row: int, raw: int, group: int, readers: int = 1
+    memory: int, total: int, batch: int, row: int, raw: int, group: int, readers: int
 ) -> int:
     """Rows of a window: whole batches, or all rows there are."""
     budget = 5 * memory // 8

@@ -153,9 +153,8 @@ class DenseBank(Bank):
         # Random numbers are what dropout costs: one 64-bit draw serves four entries. A probability
         # of 1 is exact, others to 2^-16. All of this stays in one type a line, which is vectorised.
         bits = torch.empty((h.numel() + 3) // 4, dtype=torch.int64, device=h.device)
-        bits = bits.random_(-(2**63), None).view(torch.int16)[: h.numel()].view(h.shape)
-        kept = bits.le_(self.threshold(layer)).to(h.dtype)
-        return h * kept.div_(keep_prob)
+        kept = kept_entries(bits.random_(-(2**63), None), self.threshold(layer), h.shape)
+        return h * kept.to(h.dtype).div_(keep_prob)
 
     def clip_gradients(self, gradients: list[Tensor], limit: float) -> None:
         alone = self.size == 1 and not torch.compiler.is_compiling()
@@ -228,6 +227,12 @@ class ModuleBank(Bank):
         mould.load_state_dict(
             {n.removeprefix(prefix): t for n, t in self.kept.items() if n.startswith(prefix)}
         )
+
+
+def kept_entries(bits: Tensor, threshold: Tensor, shape: torch.Size) -> Tensor:
+    """1 where an entry is kept and 0 elsewhere, out of 64-bit draws, each of which serves four."""
+    entries = bits.view(torch.int16)[: shape.numel()].view(shape)
+    return entries.le_(threshold)
 
 
 def _is_dense(network: StochasticNetwork) -> bool:
