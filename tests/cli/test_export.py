@@ -205,6 +205,62 @@ def test_too_large_a_change_writes_nothing(run: Any, model: Path, csv: Path) -> 
     assert sorted(p.name for p in Path().iterdir()) == ["data.csv", "model"]
 
 
+@needs_cc
+def test_fine_tuning_brings_int8_within_the_bound(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = 10 * np.tanh(3 * X[:, 0]) + X[:, 1] ** 3 + 0.01 * rng.normal(size=4000)
+    settings: dict[str, Any] = {**FIT, "epochs": 30, "drop_prob": 0.0, "likelihood": "gaussian"}
+    rds.RDeepSenseRegressor(**settings).fit(X[:2000], y[:2000]).save(tmp_path / "precise")
+    frame = pl.DataFrame({**{f"x{k}": X[2000:, k] for k in range(3)}, "y": y[2000:]})
+    frame.write_csv(tmp_path / "rows.csv")
+    common = ("export", tmp_path / "precise", "--dtype", "int8", "--data", "rows.csv")
+    common += ("--target", "y", "-o", "out", "--to")
+    assert run(*common, "c99", "--max-nll-change", "10").code == 0
+    rise = json.loads(Path("out/report.json").read_text())["quality"]["nll_change"]
+    assert rise > 0.03
+    bound = ("--max-nll-change", f"{0.7 * rise:.6f}")
+    result = run(*common, "c99", *bound)
+    assert result.code == 1
+    assert "You can try --fine-tune, accept a larger change or take a wider --dtype" in result.err
+    result = run(*common, "c99", *bound, "--fine-tune")
+    assert result.code == 0, result.err
+    assert f"without it the NLL rises by {rise:.4f}" in result.out
+    quality = json.loads(Path("out/report.json").read_text())["quality"]
+    assert quality["nll_change"] < 0.7 * rise
+    assert quality["fine_tuned"]["nll_change_without"] == pytest.approx(rise)
+    assert quality["fine_tuned"]["rows"] == quality["rows"] == 1000
+    assert f"the NLL rises by {rise:.4f}" in Path("out/README.md").read_text()
+    command = ["cc", "-std=c99", "selftest.c", "model.c", "weights.c", "-o", "selftest"]
+    subprocess.run(command, cwd="out", check=True)
+    assert subprocess.run(["./selftest"], cwd="out").returncode == 0
+    # ONNX runs the same network; both stop when even that is not enough.
+    shutil.rmtree("out")
+    result = run(*common, "onnx", *bound, "--fine-tune")
+    assert result.code == 0, result.err
+    assert f"without it the NLL rises by {rise:.4f}" in result.out
+    session = onnxruntime.InferenceSession("out", providers=["CPUExecutionProvider"])
+    stored = json.loads(session.get_modelmeta().custom_metadata_map["quality"])
+    assert stored["nll_change"] == pytest.approx(quality["nll_change"], abs=0.005)
+    assert stored["fine_tuned"] == quality["fine_tuned"]
+    Path("out").unlink()
+    result = run(*common, "c99", "--max-nll-change", "-1", "--fine-tune")
+    assert result.code == 1
+    assert "You can give --data with more rows to fine-tune on, accept" in result.err
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("to", ["c99", "onnx"])
+def test_only_int8_is_fine_tuned(run: Any, model: Path, to: str) -> None:
+    result = run("export", model, "--to", to, "-o", "out", "--fine-tune")
+    assert result.code == 1
+    assert "--fine-tune is for --dtype int8; float32 is exported as it was trained" in result.err
+    result = run("export", model, "--to", "folded", "-o", "out", "--fine-tune")
+    assert result.code == 1
+    assert "--fine-tune is for --dtype int8 of c99 and onnx" in result.err
+    assert not Path("out").exists()
+
+
 def test_refusals(run: Any, model: Path, csv: Path, tmp_path: Path) -> None:
     def error(*arguments: object) -> str:
         result = run("export", model, "--to", "c99", *arguments)

@@ -76,6 +76,31 @@ def test_heads_are_never_clipped(regressor: RDeepSenseRegressor) -> None:
     assert np.abs(found - exact).max() < 0.05 * np.ptp(exact)
 
 
+def test_rows_beyond_the_calibration_are_not_clipped() -> None:
+    """A unit with a threshold grows faster than its inputs: 2.5 to 3.5 is 0.5 to 1.5 past 2."""
+    bends = np.array([0.0, 0.0, 2.0, -2.0])
+    folded = Folded(
+        head="gaussian",
+        centre=np.zeros(1),
+        scale=np.ones(1),
+        layers=(
+            Dense(np.array([[1.0], [-1.0], [1.0], [-1.0]]), -np.abs(bends)),
+            # The mean is 10 x up to the bends and 40 x beyond them, the std always 0.3.
+            Dense(np.array([[10.0, -10, 30, -30], [0, 0, 0, 0]]), np.array([0.0, -2.4])),
+        ),
+        floor=1e-4,
+        spread=np.ones(1),
+        shift=np.zeros(1),
+    )
+    X = np.linspace(-2.5, 2.5, 101)[:, None]
+    network = quantised(folded, X)
+    mean, std = folded.forward(1.4 * X)
+    found = folded.finish(network.raw((1.4 * X).astype(np.float32)))
+    assert mean.max() > 75
+    assert np.abs((found[0] - mean) / std).max() < 1.5
+    assert np.abs(found[1] / std - 1).max() < 0.01
+
+
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize("flags", [["-O0"], ["-O2"], ["-O3", "-mavx2"], ["-O3", "-march=native"]])
 @pytest.mark.parametrize("seed", [0, 4, 5])

@@ -66,6 +66,13 @@ def export(
     max_nll_change: Annotated[
         float, typer.Option(help="c99, onnx: fail if the NLL rises by more than this.")
     ] = 0.02,
+    fine_tune: Annotated[
+        bool,
+        typer.Option(
+            "--fine-tune",
+            help="int8: if the NLL rises by more than that, train the weights to round better.",
+        ),
+    ] = False,
     sure: Annotated[
         float, typer.Option(help="c99: share of the rows that is_sure shall accept.")
     ] = 0.9,
@@ -82,6 +89,8 @@ def export(
     estimator = load_model(model)
     method = None if epistemic is None else epistemic.value
     if to is Form.folded:
+        if fine_tune:
+            raise InputError("--fine-tune is for --dtype int8 of c99 and onnx")
         from rdeepsense.device.fold import fold, save
 
         check_outputs({"--output": output}, inputs=(model,))
@@ -89,19 +98,24 @@ def export(
         terminal.line(f"wrote {output}; rdeepsense.device.load({str(output)!r}) runs it")
         return
     rows = None if data is None else _rows(estimator, data, target or [])
+    from rdeepsense.training.progress import progress_for
+
+    progress = progress_for(True)
     if to is Form.onnx:
         from rdeepsense.device.onnx import export_onnx
 
         check_outputs({"--output": output}, inputs=(model, *([] if data is None else [data])))
-        made = export_onnx(estimator, output, dtype.value, max_nll_change, rows, method)
+        made = export_onnx(
+            estimator, output, dtype.value, max_nll_change, rows, method, fine_tune, progress
+        )
         terminal.line(f"ONNX Runtime   {made['agreement']}")
         _tell_quality(terminal, made["quality"])
         terminal.line(f"wrote {output}: {made['bytes']:,} bytes, opset {made['opset']}")
         return
     from rdeepsense.device.c99.export import Options, export_c99
 
-    options = Options(dtype.value, name, max_nll_change, sure, method)
-    report = export_c99(estimator, output, options, rows)
+    options = Options(dtype.value, name, max_nll_change, sure, method, fine_tune)
+    report = export_c99(estimator, output, options, rows, progress)
     _tell(terminal, report)
     terminal.line(
         f"wrote {output}: model.h, model.c, weights.c, selftest.c, README.md, report.json"
@@ -151,6 +165,11 @@ def _tell_quality(terminal: Terminal, quality: dict[str, Any] | None) -> None:
     if quality is None:
         terminal.line("quality        not measured: the model file has no rows; give --data")
         return
+    if made := quality.get("fine_tuned"):
+        terminal.line(
+            f"fine-tuned     on {made['rows']:,} rows, {made['steps']:,} steps; without it the NLL "
+            f"rises by {made['nll_change_without']:.4f}"
+        )
     table = new_table(f"Figures on {quality['rows']:,} rows", ["figure", "trained", "exported"])
     for key, value in quality["before"].items():
         table.add_row(key, f"{value:.4f}", f"{quality['after'][key]:.4f}")

@@ -19,14 +19,18 @@ from numpy.typing import NDArray
 
 from rdeepsense import __version__
 from rdeepsense.device.c99.export import prepare
+from rdeepsense.device.c99.networks import FloatNetwork
 from rdeepsense.device.c99.quality import check_change, quality
+from rdeepsense.device.fine_tune import check_dtype, improved
 from rdeepsense.device.fold import fold
 from rdeepsense.device.folded import Folded, Intervals
 from rdeepsense.device.onnx_graph import INPUT, OPSET, model
 from rdeepsense.device.onnx_modules import fold_last, module_graph, needs_torch
+from rdeepsense.device.quantise import Int8Network
 from rdeepsense.device.runtime import TEXTS
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
+from rdeepsense.training.progress import Progress
 
 DTYPES = ("float32", "int8")
 AGREEMENT = 1e-5  # of the std, and of a probability
@@ -65,13 +69,18 @@ def export_onnx(
     max_nll_change: float = 0.02,
     rows: tuple[NDArray[Any], NDArray[Any]] | None = None,
     epistemic: str | None = None,
+    fine_tune: bool = False,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the ONNX file of a model; returns what was found out about it.
 
-    `rows` (X, y) replace those in the model file. `epistemic` is as for `fold`.
+    `rows` (X, y) replace those in the model file. `epistemic` is as for `fold`. With `fine_tune` an
+    int8 network whose NLL moves by more than the bound is trained to round better.
     """
     if dtype not in DTYPES:
         raise InputError(f"--dtype {dtype} is not for onnx; accepted: {', '.join(DTYPES)}")
+    if fine_tune:
+        check_dtype(dtype)
     by_torch = needs_torch(estimator)
     if by_torch and dtype != "float32":
         raise InputError(
@@ -83,11 +92,17 @@ def export_onnx(
         )
     folded = fold_last(estimator) if by_torch else fold(estimator, epistemic)
     X, y = estimator.kept_rows_ if rows is None else rows
+    tuned: dict[str, Any] = {}
     if by_torch:
         proto = module_graph(estimator, folded)
     else:
-        # Half of the rows to calibrate on, the other half to judge by.
-        proto = model(folded, prepare(folded, dtype, X[::2]))
+        # In int8 half of the rows to calibrate on, the other half to judge by.
+        network: FloatNetwork | Int8Network
+        if fine_tune:
+            network, tuned = improved(estimator, folded, (X, y), max_nll_change, progress)
+        else:
+            network = prepare(folded, dtype, X[::2])
+        proto = model(folded, network)
     require("onnx", "export").checker.check_model(proto, full_check=True)
     judged = (X[1::2], y[1::2]) if dtype == "int8" else (X, y)
     running = run(folded, proto.SerializeToString())
@@ -100,8 +115,8 @@ def export_onnx(
             check_doubt(folded, running, X)
     found = quality(estimator, running, running, *judged) if len(judged[1]) else None
     if found is not None:
-        check_change(found, max_nll_change, dtype)
-        found = {"rows_from": "model file" if rows is None else "--data", **found}
+        check_change(found, max_nll_change, dtype, fine_tune)
+        found = {"rows_from": "model file" if rows is None else "--data", **found, **tuned}
     _describe(proto, folded, estimator.input_shape_, dtype, found)
     content = proto.SerializeToString()
     write_whole(path, content)

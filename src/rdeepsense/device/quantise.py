@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from rdeepsense.device.folded import Dense, Floats, Folded
 from rdeepsense.errors import InputError
 
+# Centre and 1 / scale of the inputs, and the layers that take (x - centre) / scale.
+Ready = tuple[NDArray[np.float32], NDArray[np.float32], list[Dense]]
 LEVELS = 32_767  # steps of an input on each side of its centre
 LEAST_REACH = 8.0  # standard deviations
 BYTE = 255
@@ -25,9 +27,11 @@ WEIGHT = 127
 BLOCK = 64  # outputs that lie together in a packed table
 BIAS_LIMIT = 2.0**29
 SUM_LIMIT = 2**31 - 1
-HEADROOM = 1.25  # of the largest activation seen; later rows go a little beyond
 LEAST_SHARE = 0.05  # of a layer's largest activation, for units that hardly ever fire
 EVENNESS = (0.0, 0.25, 0.5, 0.75)
+HEADROOM = (1.25, 1.6, 2.0, 2.5)  # of the largest activation seen; later rows go beyond
+FAR = 2.0  # times as far from the centre as the rows: where a clipped unit shows
+FAR_WEIGHT = 0.002  # beside a row; what is clipped is wrong by hundreds of times what is rounded
 ORDER_ROWS = 512  # are enough to see which units fire together
 
 
@@ -40,8 +44,7 @@ class Int8Layer:
     factor: NDArray[np.float32]
 
     def sums(self, q: NDArray[np.int64]) -> NDArray[np.int64]:
-        total: NDArray[np.int64] = q @ self.weight.T.astype(np.int64) + self.bias
-        return total
+        return _products(q, self.weight) + self.bias.astype(np.int64)
 
     def packed(self) -> NDArray[np.int8]:
         """Blocks of outputs, in them groups of four inputs, in them output by output."""
@@ -91,17 +94,42 @@ def to_bytes(layer: Int8Layer, q: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.minimum(h.astype(np.int64), BYTE)
 
 
-def quantise(folded: Folded, X: NDArray[Any], ready: tuple[Any, Any, list[Dense]]) -> Int8Network:
-    """The network that agrees best with the folded one on these rows.
-
-    `ready` are centre, 1 / scale and the layers that take what they make of the inputs.
-    """
+def quantise(folded: Folded, X: NDArray[Any], ready: Ready) -> Int8Network:
+    """The network that agrees best with the folded one on these rows, and bears more than them."""
+    if folded.doubt is not None:
+        raise InputError(
+            "--dtype int8 cannot be exported with --epistemic laplace; accepted: float32, and "
+            "for c99 float16"
+        )
     if not len(X):
         raise InputError("int8 needs rows to calibrate the activations on")
-    wanted = folded.forward(X)
-    tried = [_quantised(X, *ready, evenness) for evenness in EVENNESS]
-    best = min(tried, key=lambda network: _distance(folded, wanted, folded.finish(network.raw(X))))
-    return together(best, X[:ORDER_ROWS])
+    return together(integers(X, ready, best_steps(folded, X, ready)), X[:ORDER_ROWS])
+
+
+def best_steps(folded: Folded, X: NDArray[Any], ready: Ready) -> list[Floats]:
+    """What one step of each hidden unit's byte stands for, layer by layer.
+
+    Small steps round less and clip sooner. Rows FAR times as far out weigh little, but enough to
+    tell a network that clips from one that does not.
+    """
+    centre, per_scale, dense = ready
+    h = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
+    largest = []
+    for layer in dense[:-1]:
+        h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
+        largest.append(h.max(0))
+    judged = [(X, 1.0), (folded.centre + FAR * (X - folded.centre), FAR_WEIGHT)]
+    wanted = [folded.forward(rows) for rows, _ in judged]
+
+    def distance(steps: list[Floats]) -> float:
+        network = integers(X, ready, steps)
+        return sum(
+            weight * _distance(folded, truth, folded.finish(network.raw(rows)))
+            for (rows, weight), truth in zip(judged, wanted, strict=True)
+        )
+
+    tried = [[_units(top, e, room) for top in largest] for room in HEADROOM for e in EVENNESS]
+    return min(tried, key=distance)
 
 
 def together(network: Int8Network, X: NDArray[Any]) -> Int8Network:
@@ -148,9 +176,14 @@ def _distance(folded: Folded, wanted: Floats, found: Floats) -> float:
     return float(np.mean(mean**2 + np.log(found[1] / wanted[1]) ** 2))
 
 
-def _quantised(
-    X: NDArray[Any], centre: Any, per_scale: Any, dense: list[Dense], evenness: float
+def integers(
+    X: NDArray[Any], ready: Ready, steps: list[Floats], corrected: bool = True
 ) -> Int8Network:
+    """The layers rounded, each hidden unit's byte in its own steps.
+
+    `corrected` biases make the mean output over the rows that of the layers before rounding.
+    """
+    centre, per_scale, dense = ready
     z = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
     reach = max(LEAST_REACH, 2 * float(np.abs(z).max()))
     first, _ = _weights(dense[0].weight, np.zeros(len(dense[0].bias)))
@@ -161,25 +194,27 @@ def _quantised(
     none = np.zeros(0, np.float32)
     q, zero = Int8Network(centre, per_step, levels, reach, (), none).inputs(X), levels
     layers: list[Int8Layer] = []
-    for layer in dense[:-1]:
+    for layer, step in zip(dense[:-1], steps, strict=True):
         target = z @ layer.weight.T + layer.bias
         weight, scale = _weights(layer.weight * unit, layer.bias)
-        bias, offset = _biases(weight, scale, q, zero, target)
+        bias = _corrected(weight, scale, q - zero, target) if corrected else layer.bias
         z = np.maximum(target, 0.0)
-        unit = np.maximum(_units(z.max(0), evenness), 2 * scale)
+        unit = np.maximum(step, 2 * scale)
         # The factor is at most 1/2, so a sum times its factor stays an int32 in C.
         half = 0.5 * unit / scale
         rounded = np.rint(np.clip(bias / scale + half, -BIAS_LIMIT, BIAS_LIMIT)).astype(np.int64)
-        layers.append(_layer(weight, offset + rounded, scale / unit))
+        layers.append(_layer(weight, rounded + _offset(weight, zero), scale / unit))
         q, zero = to_bytes(layers[-1], q), 0
     last = dense[-1]
     weight, scale = _weights(last.weight * unit, np.zeros(len(last.bias)))
-    bias, offset = _biases(weight, scale, q, zero, z @ last.weight.T + last.bias)
-    layers.append(_layer(weight, offset, scale))
+    bias = last.bias
+    if corrected:
+        bias = _corrected(weight, scale, q - zero, z @ last.weight.T + last.bias)
+    layers.append(_layer(weight, _offset(weight, zero), scale))
     return Int8Network(centre, per_step, levels, reach, tuple(layers), bias.astype(np.float32))
 
 
-def _units(largest: Floats, evenness: float) -> Floats:
+def _units(largest: Floats, evenness: float, headroom: float) -> Floats:
     """The step of each unit's byte, from the largest activation that calibration saw.
 
     With evenness 0 all units of a layer share one step, with 1 each fills its own range; what a
@@ -187,7 +222,7 @@ def _units(largest: Floats, evenness: float) -> Floats:
     """
     top = max(float(largest.max()), 1e-30)
     own = np.maximum(largest, LEAST_SHARE * top)
-    steps: Floats = HEADROOM * own**evenness * top ** (1 - evenness) / BYTE
+    steps: Floats = headroom * own**evenness * top ** (1 - evenness) / BYTE
     return steps
 
 
@@ -198,12 +233,24 @@ def _weights(weight: Floats, bias: Floats) -> tuple[NDArray[np.int8], Floats]:
     return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
-def _biases(
-    weight: NDArray[np.int8], scale: Floats, q: NDArray[np.int64], zero: int, target: Floats
-) -> tuple[Floats, NDArray[np.int64]]:
-    """The bias that makes the mean output right, and what takes the inputs' zero off the sums."""
-    sums = (q - zero) @ weight.T.astype(np.int64)
-    return (target - sums * scale).mean(0), -zero * weight.astype(np.int64).sum(1)
+def _corrected(
+    weight: NDArray[np.int8], scale: Floats, q: NDArray[np.int64], target: Floats
+) -> Floats:
+    """The bias that makes the mean output right."""
+    bias: Floats = (target - _products(q, weight) * scale).mean(0)
+    return bias
+
+
+def _offset(weight: NDArray[np.int8], zero: int) -> NDArray[np.int64]:
+    """What takes the inputs' zero off the sums."""
+    offset: NDArray[np.int64] = -zero * weight.astype(np.int64).sum(1)
+    return offset
+
+
+def _products(q: NDArray[np.int64], weight: NDArray[np.int8]) -> NDArray[np.int64]:
+    """q W^T, exactly: no sum reaches 2^53, and floats have a fast product."""
+    sums: Floats = q.astype(np.float64) @ weight.T.astype(np.float64)
+    return sums.astype(np.int64)
 
 
 def _layer(weight: NDArray[np.int8], bias: NDArray[np.int64], factor: Floats) -> Int8Layer:

@@ -20,11 +20,13 @@ from rdeepsense.device.c99.quality import check_change, quality
 from rdeepsense.device.c99.readme import readme
 from rdeepsense.device.c99.selftest import selftest
 from rdeepsense.device.c99.source import Source
+from rdeepsense.device.fine_tune import check_dtype, improved
 from rdeepsense.device.fold import fold
 from rdeepsense.device.folded import Folded
 from rdeepsense.device.quantise import Int8Network, quantise
 from rdeepsense.device.runtime import TEXTS
 from rdeepsense.errors import InputError
+from rdeepsense.training.progress import Progress
 
 DTYPES = ("float32", "float16", "int8")
 FILES = ("model.h", "model.c", "weights.c", "selftest.c", "README.md", "report.json")
@@ -40,6 +42,7 @@ class Options:
     max_nll_change: float = 0.02
     sure_share: float = SURE_SHARE  # of the rows that shall count as sure
     epistemic: str | None = None  # "laplace" adds what the model does not know of a row
+    fine_tune: bool = False  # an int8 network whose NLL moves by more than the bound
 
 
 def export_c99(
@@ -47,19 +50,28 @@ def export_c99(
     folder: str | os.PathLike[str],
     options: Options,
     rows: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the C of a model; returns the report. `rows` (X, y) replace those in the model file."""
     check_folder(Path(folder))
+    if options.fine_tune:
+        check_dtype(options.dtype)
     X, y = estimator.kept_rows_ if rows is None else rows
     folded = fold(estimator, options.epistemic)
     int8 = options.dtype == "int8"
-    # Half of the rows to calibrate on, the other half to judge by.
-    network = prepare(folded, options.dtype, X[::2] if int8 else X)
+    network: FloatNetwork | Int8Network
+    most = options.max_nll_change
+    tuned: dict[str, Any] = {}
+    # In int8 half of the rows to calibrate on, the other half to judge by.
+    if options.fine_tune:
+        network, tuned = improved(estimator, folded, (X, y), most, progress)
+    else:
+        network = prepare(folded, options.dtype, X[::2] if int8 else X)
     judged = (X[1::2], y[1::2]) if int8 else (X, y)
     found = quality(estimator, folded, network, *judged) if len(judged[1]) else None
     if found is not None:
-        check_change(found, options.max_nll_change, options.dtype)
-        found = {"rows_from": "model file" if rows is None else "--data", **found}
+        check_change(found, most, options.dtype, options.fine_tune)
+        found = {"rows_from": "model file" if rows is None else "--data", **found, **tuned}
     source = Source(folded, network, options.name, _sure(folded, network, X, options.sure_share))
     files = {
         "model.h": header(source),
@@ -81,11 +93,6 @@ def prepare(folded: Folded, dtype: str, X: NDArray[Any]) -> FloatNetwork | Int8N
     if dtype == "float16":
         return as_float16(folded, X)
     if dtype == "int8":
-        if folded.doubt is not None:
-            raise InputError(
-                "--dtype int8 cannot be exported with --epistemic laplace; accepted: float32, and "
-                "for c99 float16"
-            )
         return quantise(folded, X, standardised(folded))
     raise InputError(f"--dtype {dtype!r} is unknown; accepted: {', '.join(DTYPES)}")
 

@@ -41,14 +41,19 @@ def quality(
     return {"rows": len(y), **figures, "nll_change": change}
 
 
-def check_change(found: dict[str, Any], most: float, dtype: str) -> None:
+def check_change(found: dict[str, Any], most: float, dtype: str, fine_tuned: bool = False) -> None:
     """Refuse an export that is worse by more than the bound."""
     if not found["nll_change"] <= most:
+        ways = ["accept a larger change", "take a wider --dtype"]
+        if fine_tuned:
+            ways.insert(0, "give --data with more rows to fine-tune on")
+        elif dtype == "int8":
+            ways.insert(0, "try --fine-tune")
         raise InputError(
             f"{dtype} moves the NLL from {found['before']['nll']:.4f} to "
             f"{found['after']['nll']:.4f} on {found['rows']} rows, by more than "
-            f"--max-nll-change {most:g}; nothing was written. Accept a larger change, or take "
-            "a wider --dtype"
+            f"--max-nll-change {most:g}; nothing was written. You can {', '.join(ways[:-1])} or "
+            f"{ways[-1]}"
         )
 
 
