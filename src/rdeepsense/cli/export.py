@@ -109,14 +109,14 @@ def export(
             estimator, output, dtype.value, max_nll_change, rows, method, fine_tune, progress
         )
         terminal.line(f"ONNX Runtime   {made['agreement']}")
-        _tell_quality(terminal, made["quality"])
+        _tell_quality(terminal, made["quality"], fine_tune)
         terminal.line(f"wrote {output}: {made['bytes']:,} bytes, opset {made['opset']}")
         return
     from rdeepsense.device.c99.export import Options, export_c99
 
     options = Options(dtype.value, name, max_nll_change, sure, method, fine_tune)
     report = export_c99(estimator, output, options, rows, progress)
-    _tell(terminal, report)
+    _tell(terminal, report, fine_tune)
     terminal.line(
         f"wrote {output}: model.h, model.c, weights.c, selftest.c, README.md, report.json"
     )
@@ -138,7 +138,7 @@ def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
     return X, y
 
 
-def _tell(terminal: Terminal, report: dict[str, Any]) -> None:
+def _tell(terminal: Terminal, report: dict[str, Any], fine_tune: bool) -> None:
     size, quality = report["bytes"], report["quality"]
     if kept := report["kept_float32"]:
         terminal.line(
@@ -158,10 +158,10 @@ def _tell(terminal: Terminal, report: dict[str, Any]) -> None:
             f"({size['measured_with']})"
         )
     terminal.line(f"scratch        {size['ram_scratch']:,} bytes of RAM")
-    _tell_quality(terminal, quality)
+    _tell_quality(terminal, quality, fine_tune)
 
 
-def _tell_quality(terminal: Terminal, quality: dict[str, Any] | None) -> None:
+def _tell_quality(terminal: Terminal, quality: dict[str, Any] | None, fine_tune: bool) -> None:
     if quality is None:
         terminal.line("quality        not measured: the model file has no rows; give --data")
         return
@@ -170,6 +170,8 @@ def _tell_quality(terminal: Terminal, quality: dict[str, Any] | None) -> None:
             f"fine-tuned     on {made['rows']:,} rows, {made['steps']:,} steps; without it the NLL "
             f"rises by {made['nll_change_without']:.4f}"
         )
+    elif fine_tune:
+        terminal.line(f"fine-tuned     no need: the NLL changes by {quality['nll_change']:+.4f}")
     table = new_table(f"Figures on {quality['rows']:,} rows", ["figure", "trained", "exported"])
     for key, value in quality["before"].items():
         table.add_row(key, f"{value:.4f}", f"{quality['after'][key]:.4f}")

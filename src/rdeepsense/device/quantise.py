@@ -32,6 +32,7 @@ EVENNESS = (0.0, 0.25, 0.5, 0.75)
 HEADROOM = (1.25, 1.6, 2.0, 2.5)  # of the largest activation seen; later rows go beyond
 FAR = 2.0  # times as far from the centre as the rows: where a clipped unit shows
 FAR_WEIGHT = 0.002  # beside a row; what is clipped is wrong by hundreds of times what is rounded
+CHOICE_ROWS = 1_024  # are enough to tell ways to round apart
 ORDER_ROWS = 512  # are enough to see which units fire together
 
 
@@ -118,6 +119,7 @@ def best_steps(folded: Folded, X: NDArray[Any], ready: Ready) -> list[Floats]:
     for layer in dense[:-1]:
         h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         largest.append(h.max(0))
+    X = X[:: -(-len(X) // CHOICE_ROWS)]
     judged = [(X, 1.0), (folded.centre + FAR * (X - folded.centre), FAR_WEIGHT)]
     wanted = [folded.forward(rows) for rows, _ in judged]
 
