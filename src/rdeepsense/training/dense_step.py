@@ -90,6 +90,8 @@ class DenseStep(Step):
         self._gradient = torch.zeros_like(torch.cat(flat))
         self._halves = self._gradient.split([len(part) for part in flat])
         self._gradients = _views(self._gradient, weights + others)
+        sizes = [parameter.numel() for parameter in weights + others]
+        self._of_members = [part.view(bank.size, -1) for part in self._gradient.split(sizes)]
         return flat
 
     def go_to(self, step: int) -> None:
@@ -152,9 +154,9 @@ class DenseStep(Step):
         """Clip, and AdamW: the biases do not decay."""
         lr = self._lr[self._step]
         count = torch.tensor(self._step + 1.0)
-        # Where all members together are not above the limit, none is.
-        if not float(torch.linalg.vector_norm(self._gradient)) <= CLIP:
-            self.bank.clip_gradients(self._gradients, CLIP)
+        # Where all members together are not above the limit, none is; of many that is rare.
+        if self.bank.size > 1 or not float(torch.linalg.vector_norm(self._gradient)) <= CLIP:
+            self.bank.clip_gradients(self._of_members, CLIP)
         for part, decay in enumerate((self._decay, 0.0)):
             torch._fused_adamw_(
                 [self.parameters[part]],
