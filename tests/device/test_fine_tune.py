@@ -161,6 +161,24 @@ def test_what_is_not_says_what_was_done(
     assert not np.array_equal(network.raw(X), plain.raw(X))
 
 
+def test_rows_that_judge_are_not_learnt_from(
+    precise: RDeepSenseRegressor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(fine_tune, "STEPS", 1)
+    monkeypatch.setattr(
+        fine_tune, "quantise", lambda *given: seen.append(given[1]) or quantise(*given)
+    )
+    monkeypatch.setattr(fine_tune, "fine_tuned", lambda *given: seen.extend(given[2:4]) or None)
+    monkeypatch.setattr(
+        fine_tune, "quality", lambda *given: seen.extend(given[3:]) or {"nll_change": 1}
+    )
+    X, y = law(30, 4)
+    improved(precise, fold(precise), (X, y), 0.02)
+    for found, wanted in zip(seen, (X[::2], X[1::2], y[1::2], X[::2], y[::2]), strict=True):
+        assert np.array_equal(found, wanted)
+
+
 def test_missing_inputs_count_as_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fine_tune, "STEPS", 5)
     X, y = law(400, 0)

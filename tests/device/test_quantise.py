@@ -16,7 +16,14 @@ from rdeepsense.device.c99.quality import quality
 from rdeepsense.device.c99.source import Source
 from rdeepsense.device.fold import fold
 from rdeepsense.device.folded import Dense, Folded
-from rdeepsense.device.quantise import Int8Layer, Int8Network, quantise, to_bytes
+from rdeepsense.device.quantise import (
+    Int8Layer,
+    Int8Network,
+    best_steps,
+    integers,
+    quantise,
+    to_bytes,
+)
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.tasks.known_truth import simulate
@@ -99,6 +106,24 @@ def test_rows_beyond_the_calibration_are_not_clipped() -> None:
     assert mean.max() > 75
     assert np.abs((found[0] - mean) / std).max() < 1.5
     assert np.abs(found[1] / std - 1).max() < 0.01
+
+
+def test_biases_make_the_mean_output_right() -> None:
+    """Rounded weights shift what a unit says on average; its bias takes that out again."""
+    drawn = draw(7, widest=40, most=6)
+    folded = fold(drawn.estimator)
+    X = (drawn.X + 3 * drawn.X.std(0)).astype(np.float32)  # far from 0, where the shift is largest
+    centre, per_scale, dense = ready = standardised(folded)
+    steps = best_steps(folded, X, ready)
+    network = integers(X, ready, steps)
+    first, z = network.layers[0], (X - centre) * per_scale
+    wanted = ((z @ dense[0].weight.T + dense[0].bias) / steps[0]).mean(0)
+    found = (first.sums(network.inputs(X)) * first.factor - 0.5).mean(0)  # in steps, less the half
+    np.testing.assert_allclose(found, wanted, atol=0.51 * float(first.factor.max()))
+    plain = integers(X, ready, steps, corrected=False).layers[0]
+    shifted = (plain.sums(network.inputs(X)) * plain.factor - 0.5).mean(0)
+    assert np.abs(shifted - wanted).max() > 5 * float(first.factor.max())
+    np.testing.assert_allclose(network.raw(X).mean(0), folded.raw(X).mean(0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")

@@ -1,14 +1,14 @@
 """Quantisation-aware fine-tuning, for models whose bytes alone predict too much worse.
 
-Float weights are trained through the rounding that the device does: forward the eight-bit network,
-backward as if nothing had been rounded (the straight-through estimator). The aim is the network
-as it was trained, P; of the int8 network Q, with the labels weighing little,
+Float weights are trained through the rounding that the device does: forward the eight-bit network
+Q, backward as if nothing had been rounded (the straight-through estimator). The aim is the network
+as it was fitted, P; labels weigh little:
 
     KL(P || Q) + 0.1 NLL(Q, y)
 
-which is the NLL that rounding costs where P is right. A Q that cannot follow the mean of P learns
-to say so in its variance. There are few rows, so the KL is also taken between two of them, and
-beyond them up to FAR times as far out, where clipping would show.
+The KL is the NLL that rounding costs where P is right, and a Q that cannot follow the mean of P
+learns to say so in its variance. There are few rows, so the KL is also taken between two of them,
+and beyond them up to FAR times as far out, where clipping would show.
 """
 
 from __future__ import annotations
