@@ -31,7 +31,7 @@ LEAST_SHARE = 0.05  # of a layer's largest activation, for units that hardly eve
 EVENNESS = (0.0, 0.25, 0.5, 0.75)
 HEADROOM = (1.25, 1.6, 2.0, 2.5)  # of the largest activation seen; later rows go beyond
 FAR = 2.0  # times as far from the centre as the rows: where a clipped unit shows
-FAR_WEIGHT = 0.002  # beside a row; what is clipped is wrong by hundreds of times what is rounded
+FAR_WEIGHT = 0.1  # beside a row: clipping is wrong by far more than rounding is
 CHOICE_ROWS = 1_024  # are enough to tell ways to round apart
 ORDER_ROWS = 512  # are enough to see which units fire together
 
@@ -110,8 +110,8 @@ def quantise(folded: Folded, X: NDArray[Any], ready: Ready) -> Int8Network:
 def best_steps(folded: Folded, X: NDArray[Any], ready: Ready) -> list[Floats]:
     """What one step of each hidden unit's byte stands for, layer by layer.
 
-    Small steps round less and clip sooner. Rows FAR times as far out weigh little, but enough to
-    tell a network that clips from one that does not.
+    Small steps round less and clip sooner. Rows FAR times as far out weigh less than the rows
+    themselves, but enough to tell a network that clips from one that does not.
     """
     centre, per_scale, dense = ready
     h = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
