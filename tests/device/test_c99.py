@@ -70,7 +70,7 @@ def check(source: Source, drawn: Drawn, X: Any, found: Any, what: str) -> None:
 
 def silent_fours(network: Int8Network, X: Any) -> float:
     """The share of fours of the first hidden layer in which no unit fires."""
-    q = to_bytes(network.layers[0], network.inputs(X))
+    q, _ = to_bytes(network.layers[0], network.inputs(X), np.ones((len(X), 1), np.float32))
     return float(np.mean(np.all(q.reshape(len(q), -1, 4) == 0, 2)))
 
 

@@ -13,12 +13,13 @@ from torch.distributions import Categorical, Normal, kl_divergence
 
 from rdeepsense.calibration import Scale
 from rdeepsense.device import fine_tune
+from rdeepsense.device import quantise as quantisation
 from rdeepsense.device.c99.networks import standardised
 from rdeepsense.device.c99.quality import quality
 from rdeepsense.device.fine_tune import Rounded, Task, fine_tuned, improved
 from rdeepsense.device.fold import fold
 from rdeepsense.device.folded import Dense
-from rdeepsense.device.quantise import best_steps, integers, quantise, to_bytes, together
+from rdeepsense.device.quantise import best_units, integers, quantise, to_bytes, together
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseRegressor
 from rdeepsense.training.progress import Silent
@@ -38,15 +39,19 @@ def precise() -> RDeepSenseRegressor:
     return model.fit(*law(2000, 0))
 
 
-def test_a_precise_model_comes_back_within_reach(precise: RDeepSenseRegressor) -> None:
+def test_a_coarse_network_comes_back_within_reach(
+    precise: RDeepSenseRegressor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five bits instead of eight."""
+    for module in (fine_tune, quantisation):
+        monkeypatch.setattr(module, "BYTE", 31)
     folded, (X, y) = fold(precise), precise.kept_rows_
     test = law(4000, 1)
     before = quality(precise, folded, quantise(folded, X, standardised(folded)), *test)
     after = quality(precise, folded, fine_tuned(precise, folded, X, y, Silent()), *test)
-    assert before["nll_change"] > 0.03
-    assert after["nll_change"] < 0.5 * before["nll_change"]
-    covered = before["before"]["coverage_90"]
-    assert after["after"]["coverage_90"] == pytest.approx(covered, abs=0.03)
+    assert before["nll_change"] > 0.2
+    assert after["nll_change"] < 0.7 * before["nll_change"]
+    assert after["after"]["coverage_90"] > 0.9
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -55,16 +60,18 @@ def test_training_sees_what_the_device_computes(seed: int) -> None:
     drawn = draw(seed, widest=40, most=6)
     folded, X = fold(drawn.estimator), drawn.X.astype(np.float32)
     centre, per_scale, dense = ready = standardised(folded)
-    steps = best_steps(folded, X, ready)
-    network = integers(X, ready, steps, corrected=False)
-    student = Rounded(dense, steps)
-    q, h = network.inputs(X), torch.from_numpy((X - centre) * per_scale)
+    units = best_units(folded, X, ready)
+    network = integers(X, ready, units, corrected=False)
+    student = Rounded(dense, units)
+    q, step = network.inputs(X), np.ones((len(X), 1), np.float32)
+    h = torch.from_numpy((X - centre) * per_scale)
     with torch.no_grad():
         for k, layer in enumerate(network.layers[:-1]):
-            q, h = to_bytes(layer, q), student.hidden(k, h)
-            assert np.abs(h.numpy() - q).max() <= 1
-            assert np.mean(h.numpy() != q) < 0.05
-            h = torch.from_numpy(q).float()
+            (q, step), h = to_bytes(layer, q, step), student.hidden(k, h)
+            counts = np.rint(h.numpy() / step)
+            assert np.abs(counts - q).max() <= 1
+            assert np.mean(counts != q) < 0.05
+            h = torch.from_numpy(q * step).float()
         found = student.last(h).double().numpy()
     np.testing.assert_allclose(found, network.raw(X), rtol=1e-3, atol=1e-3 * np.abs(found).max())
 
@@ -79,7 +86,7 @@ def test_nothing_learnt_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPat
     y = np.zeros(len(X)) if folded.is_classifier else np.zeros((len(X), folded.outputs))
     tuned = fine_tuned(drawn.estimator, folded, X, y, Silent())
     ready = standardised(folded)
-    plain = together(integers(X, ready, best_steps(folded, X, ready), corrected=False), X)
+    plain = together(integers(X, ready, best_units(folded, X, ready), corrected=False), X)
     wanted, found = folded.finish(plain.raw(X)), folded.finish(tuned.raw(X))
     apart = np.abs(found - wanted) / (1.0 if folded.is_classifier else wanted[1])
     assert np.median(apart) < 1e-5  # float32 may move a weight at a half
@@ -122,13 +129,16 @@ def test_divergence_of_classes() -> None:
 
 
 def test_the_gradient_goes_straight_through_the_rounding() -> None:
-    layers = [Dense(np.array([[2.0, -1.0]]), np.array([0.3])), Dense(np.ones((1, 1)), np.zeros(1))]
-    student = Rounded(layers, [np.array([0.5])])
-    # Counts of steps: (2 x + 0.3) / 0.5, rounded, from 0 to 255; then times the step.
-    for x, counts, slope in ((0.1, 1, 2.0), (1.0, 5, 2.0), (-1.0, 0, 0.0), (90.0, 255, 0.0)):
-        z = torch.tensor([[x, 0.0]], requires_grad=True)
+    layers = [
+        Dense(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([0.3, 0.0])),
+        Dense(np.array([[1.0, 0.0]]), np.zeros(1)),
+    ]
+    student = Rounded(layers, [np.array([0.5, 0.5])])
+    # The second unit has 51 / 0.5 = 102 units, so that a step is 102 / 255 = 0.4 of them or 0.2.
+    for x, counts, slope in ((0.13, 3, 2.0), (1.02, 12, 2.0), (1.23, 14, 2.0), (-1.0, 0, 0.0)):
+        z = torch.tensor([[x, 51.0]], requires_grad=True)
         raw = student(z)
-        assert float(raw.detach()) == pytest.approx(0.5 * counts)
+        assert float(raw.detach()) == pytest.approx(0.2 * counts)
         (gradient,) = torch.autograd.grad(raw, z)
         assert float(gradient[0, 0]) == pytest.approx(slope)
 

@@ -19,7 +19,7 @@ from rdeepsense.device.folded import Dense, Folded
 from rdeepsense.device.quantise import (
     Int8Layer,
     Int8Network,
-    best_steps,
+    best_units,
     integers,
     quantise,
     to_bytes,
@@ -83,46 +83,82 @@ def test_heads_are_never_clipped(regressor: RDeepSenseRegressor) -> None:
     assert np.abs(found - exact).max() < 0.05 * np.ptp(exact)
 
 
-def test_rows_beyond_the_calibration_are_not_clipped() -> None:
-    """A unit with a threshold grows faster than its inputs: 2.5 to 3.5 is 0.5 to 1.5 past 2."""
-    bends = np.array([0.0, 0.0, 2.0, -2.0])
+def bent(rows: int = 101) -> tuple[Folded, Any]:
+    """The mean is 10 x up to bends at -2 and 2 and 40 x beyond them, the std always 0.3."""
     folded = Folded(
         head="gaussian",
         centre=np.zeros(1),
         scale=np.ones(1),
         layers=(
-            Dense(np.array([[1.0], [-1.0], [1.0], [-1.0]]), -np.abs(bends)),
-            # The mean is 10 x up to the bends and 40 x beyond them, the std always 0.3.
+            Dense(np.array([[1.0], [-1.0], [1.0], [-1.0]]), np.array([0.0, 0.0, -2.0, -2.0])),
             Dense(np.array([[10.0, -10, 30, -30], [0, 0, 0, 0]]), np.array([0.0, -2.4])),
         ),
         floor=1e-4,
         spread=np.ones(1),
         shift=np.zeros(1),
     )
-    X = np.linspace(-2.5, 2.5, 101)[:, None]
+    return folded, np.linspace(-2.5, 2.5, rows)[:, None]
+
+
+def test_rows_beyond_the_calibration_are_not_clipped() -> None:
+    folded, X = bent()
     network = quantised(folded, X)
-    mean, std = folded.forward(1.4 * X)
-    found = folded.finish(network.raw((1.4 * X).astype(np.float32)))
-    assert mean.max() > 75
-    assert np.abs((found[0] - mean) / std).max() < 1.5
-    assert np.abs(found[1] / std - 1).max() < 0.01
+    far = (3 * X).astype(np.float32)
+    mean, _ = folded.forward(far)
+    found = folded.finish(network.raw(far))
+    assert mean.max() > 225 - 60
+    # Half a step of each unit, whose step is a 255th of the row's largest.
+    assert (np.abs(found[0] - mean) <= 80 * np.abs(far) / 255 / 2 + 0.01).all()
+    np.testing.assert_allclose(found[1], folded.forward(far)[1], rtol=0.01)
+
+
+def test_small_activations_are_not_rounded_coarsely() -> None:
+    """A row's step is a 255th of its own largest activation, not of the calibration's."""
+    folded, X = bent()
+    network = quantised(folded, X)
+    small = (X / 100).astype(np.float32)
+    error = np.abs(folded.finish(network.raw(small))[0] - folded.forward(small)[0])
+    assert error.max() < 0.004  # of means up to 0.25; steps of the calibration would be 0.1
+
+
+def test_a_step_is_never_so_small_that_biases_overflow(tmp_path: Path) -> None:
+    """Rows on which almost nothing fires, before a layer with large biases."""
+    folded, X = bent()
+    first, last = folded.layers
+    middle = Dense(np.eye(4) * 1e-4, np.array([5.0, -7.0, 0.0, 3e3]))
+    folded = dataclasses.replace(folded, layers=(first, middle, last))
+    network = quantised(folded, X)
+    tiny = np.concatenate([X * 1e-12, 0 * X, X]).astype(np.float32)
+    q, step = to_bytes(network.layers[0], network.inputs(tiny), np.ones((303, 1), np.float32))
+    assert (step >= 0.99 * network.layers[0].least).all()
+    assert np.abs(network.layers[1].sums(q, step)).max() < 2**30
+    found = folded.finish(network.raw(tiny))
+    np.testing.assert_allclose(found[0], folded.forward(tiny)[0], rtol=0.02)
+    if COMPILERS:
+        source = Source(folded, network)
+        flags = ["-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
+        built = library(write(source, tmp_path / "m", tiny), "gcc", *flags)
+        np.testing.assert_allclose(predict(built, source, tiny)[1], found, rtol=2e-6)
 
 
 def test_biases_make_the_mean_output_right() -> None:
     """Rounded weights shift what a unit says on average; its bias takes that out again."""
-    drawn = draw(7, widest=40, most=6)
+    drawn = draw(4, widest=40, most=6)
     folded = fold(drawn.estimator)
     X = (drawn.X + 3 * drawn.X.std(0)).astype(np.float32)  # far from 0, where the shift is largest
     centre, per_scale, dense = ready = standardised(folded)
-    steps = best_steps(folded, X, ready)
-    network = integers(X, ready, steps)
-    first, z = network.layers[0], (X - centre) * per_scale
-    wanted = ((z @ dense[0].weight.T + dense[0].bias) / steps[0]).mean(0)
-    found = (first.sums(network.inputs(X)) * first.factor - 0.5).mean(0)  # in steps, less the half
-    np.testing.assert_allclose(found, wanted, atol=0.51 * float(first.factor.max()))
-    plain = integers(X, ready, steps, corrected=False).layers[0]
-    shifted = (plain.sums(network.inputs(X)) * plain.factor - 0.5).mean(0)
-    assert np.abs(shifted - wanted).max() > 5 * float(first.factor.max())
+    units = best_units(folded, X, ready)
+    network = integers(X, ready, units)
+    z, one = (X - centre) * per_scale, np.ones((len(X), 1), np.float32)
+    wanted = ((z @ dense[0].weight.T + dense[0].bias) / units[0]).mean(0)
+
+    def mean_of(layer: Int8Layer) -> Any:
+        return (layer.sums(network.inputs(X), one) * layer.factor).mean(0)
+
+    precision = 0.01 * np.abs(wanted).max() / 127
+    np.testing.assert_allclose(mean_of(network.layers[0]), wanted, atol=precision)
+    plain = integers(X, ready, units, corrected=False)
+    assert np.abs(mean_of(plain.layers[0]) - wanted).max() > 10 * precision
     np.testing.assert_allclose(network.raw(X).mean(0), folded.raw(X).mean(0), rtol=1e-4, atol=1e-4)
 
 
@@ -167,12 +203,12 @@ def test_no_sum_overflows(tmp_path: Path) -> None:
     X = np.concatenate([8 * signs, -8 * signs, rng.normal(size=(50, 300))]).astype(np.float32)
     network = quantised(folded, X)
     assert network.levels < 32_767  # fewer steps, so that the sums fit
-    q = network.inputs(X)
+    q, step = network.inputs(X), np.ones((len(X), 1), np.float32)
     for layer in network.layers:
         largest = q @ np.abs(layer.weight.astype(np.int64)).T
         assert largest.max() < 2**31
-        assert np.abs(layer.sums(q)).max() < 2**31
-        q = to_bytes(layer, q)
+        assert np.abs(layer.sums(q, step)).max() < 2**31
+        q, step = to_bytes(layer, q, step)
     source = Source(folded, network)
     flags = ["-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
     built = library(write(source, tmp_path / "m", X), "gcc", *flags)
@@ -201,7 +237,7 @@ def test_weights_that_vanish_beside_their_bias() -> None:
 
 def test_packing_by_hand() -> None:
     weight = np.arange(65 * 5).reshape(65, 5) % 100
-    layer = Int8Layer(weight.astype(np.int8), np.zeros(65, np.int32), np.ones(65, np.float32))
+    layer = Int8Layer(weight.astype(np.int8), *np.zeros((2, 65), np.float32), 1.0)
     packed = layer.packed()
     assert packed.size == 65 * 8
     assert packed[:8].tolist() == [0, 1, 2, 3, 5, 6, 7, 8]  # outputs 0 and 1, inputs 0 to 3

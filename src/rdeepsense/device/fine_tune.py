@@ -7,8 +7,7 @@ as it was fitted, P; labels weigh little:
     KL(P || Q) + 0.1 NLL(Q, y)
 
 The KL is the NLL that rounding costs where P is right, and a Q that cannot follow the mean of P
-learns to say so in its variance. There are few rows, so the KL is also taken between two of them,
-and beyond them up to FAR times as far out, where clipping would show.
+learns to say so in its variance. There are few rows, so the KL is also taken between two of them.
 """
 
 from __future__ import annotations
@@ -30,11 +29,10 @@ from rdeepsense.device.c99.quality import quality
 from rdeepsense.device.folded import Dense, Folded
 from rdeepsense.device.quantise import (
     BYTE,
-    FAR,
     ORDER_ROWS,
     WEIGHT,
     Int8Network,
-    best_steps,
+    best_units,
     integers,
     quantise,
     together,
@@ -47,7 +45,7 @@ STEPS = 2_000
 LEARNING_RATE = 1e-3  # falls to 0 as half a cosine
 SETTLED = 0.75  # of the steps: from then on only biases move
 LABELS = 0.1
-ROWS, BETWEEN, BEYOND = 128, 128, 64  # of a batch
+ROWS, BETWEEN = 128, 128  # of a batch
 
 
 def check_dtype(dtype: str) -> None:
@@ -84,42 +82,44 @@ def fine_tuned(
 ) -> Int8Network:
     """The int8 network of these labelled rows."""
     centre, per_scale, dense = ready = standardised(folded)
-    steps = best_steps(folded, X, ready)
+    units = best_units(folded, X, ready)
     task = Task(estimator, folded)
     layers = task.unscaled(dense)
     z = np.nan_to_num((X.astype(np.float32) - centre) * per_scale)
-    student = Rounded(layers, steps)
+    student = Rounded(layers, units)
     _train(student, _plain(layers), task, torch.from_numpy(z).float(), task.labels(y), progress)
     tuned = task.rescaled(student.layers())
-    network = integers(X, (centre, per_scale, tuned), steps, corrected=False)
+    network = integers(X, (centre, per_scale, tuned), units, corrected=False)
     return together(network, X[:ORDER_ROWS])
 
 
 class Rounded(nn.Module):
     """The eight-bit network in floats: the same rounding, with a gradient."""
 
-    def __init__(self, layers: list[Dense], steps: list[NDArray[np.float64]]) -> None:
+    def __init__(self, layers: list[Dense], units: list[NDArray[np.float64]]) -> None:
         super().__init__()
         self.weights = nn.ParameterList([torch.from_numpy(d.weight).float() for d in layers])
         self.biases = nn.ParameterList([torch.from_numpy(d.bias).float() for d in layers])
-        self.steps = [torch.from_numpy(step).float() for step in steps]
+        self.units = [torch.from_numpy(unit).float() for unit in units]
 
     def forward(self, z: Tensor) -> Tensor:
         """Standardised inputs to the columns of the last layer."""
-        for k in range(len(self.steps)):
+        for k in range(len(self.units)):
             z = self.hidden(k, z)
         return self.last(z)
 
     def hidden(self, k: int, h: Tensor) -> Tensor:
-        """The bytes of layer k from those before it, or from the inputs."""
-        return _round((self._sums(k, h) / self.steps[k]).clamp(0, BYTE))
+        """Layer k in its units: whole multiples of a step, 255 of which are the largest."""
+        active = (self._sums(k, h) / self.units[k]).relu()
+        step = active.detach().amax(1, keepdim=True).clamp_min(1e-30) / BYTE
+        return _round(active / step) * step
 
     def last(self, h: Tensor) -> Tensor:
-        return self._sums(len(self.steps), h)
+        return self._sums(len(self.units), h)
 
     def _sums(self, k: int, h: Tensor) -> Tensor:
-        """W h + b, h counted in steps."""
-        weight = self.weights[k] * (self.steps[k - 1] if k else 1.0)
+        """W h + b, h in units."""
+        weight = self.weights[k] * (self.units[k - 1] if k else 1.0)
         sums: Tensor = h @ _whole(weight).T + self.biases[k]
         return sums
 
@@ -194,16 +194,13 @@ def _train(
     def rows(count: int) -> Tensor:
         return torch.randint(len(z), (count,), generator=generator)
 
-    def share(count: int) -> Tensor:
-        return torch.rand(count, 1, generator=generator)
-
     progress.start("fine-tuning int8", STEPS, 0)
     try:
         for step in range(STEPS):
             labelled = rows(ROWS)
-            between = torch.lerp(z[rows(BETWEEN)], z[rows(BETWEEN)], share(BETWEEN))
-            beyond = z[rows(BEYOND)] * (1 + (FAR - 1) * share(BEYOND))
-            batch = torch.cat([z[labelled], between, beyond])
+            share = torch.rand(BETWEEN, 1, generator=generator)
+            between = torch.lerp(z[rows(BETWEEN)], z[rows(BETWEEN)], share)
+            batch = torch.cat([z[labelled], between])
             with torch.no_grad():
                 wanted = task.head(teacher(batch))
             raw = student(batch)

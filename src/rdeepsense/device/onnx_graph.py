@@ -6,11 +6,11 @@
 run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
 `onnx_doubt` adds the nodes of a doubt.
 
-In eight bits the numbers are those of `quantise`, counted in steps, so every activation has the
-scale 1. The first layer computes in floats, as it takes inputs of more than eight bits; the last
-one has no QuantizeLinear, so its sums are never clipped. Weights are stored as bytes from 1 to 255
-about 128: on x86 processors without VNNI, ONNX Runtime's products of bytes and signed bytes may
-saturate at 16 bits, those of bytes and bytes never do.
+In eight bits the numbers are those of `quantise`: activations are divided by their row's step, so
+that QuantizeLinear has the scale 1, and products multiplied by it. The first layer computes in
+floats, as it takes inputs of more than eight bits; the last one has no QuantizeLinear. Weights are
+stored as bytes from 1 to 255 about 128: on x86 processors without VNNI, ONNX Runtime's products of
+bytes and signed bytes may saturate at 16 bits, those of bytes and bytes never do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rdeepsense.device.c99.networks import FloatNetwork
 from rdeepsense.device.folded import Folded
 from rdeepsense.device.onnx_doubt import corrected_logits, doubt_nodes
-from rdeepsense.device.quantise import Int8Layer, Int8Network
+from rdeepsense.device.quantise import BYTE, LEAST_STEP, Int8Layer, Int8Network
 from rdeepsense.errors import require
 
 OPSET = 17
@@ -117,39 +117,44 @@ def _float_layers(graph: Graph, network: FloatNetwork, h: str) -> tuple[str, str
 
 
 def _int8_layers(graph: Graph, network: Int8Network, h: str) -> str:
+    step = ""
     for k, layer in enumerate(network.layers):
         last = layer is network.layers[-1]
         factor, weight = layer.factor.astype(np.float64), layer.weight.T.astype(np.int64)
-        # QuantizeLinear rounds; the half a step in these biases makes C's truncation a rounding.
-        bias = layer.bias - (0 if last else np.rint(0.5 / factor))
         if k == 0:
-            bias = bias + network.levels * weight.sum(0)  # here inputs have their zero at 0
-            matrix, offset = graph.single("weight_0", weight * factor), bias * factor
-            inputs = [h, matrix, graph.single("bias_0", offset)]
+            # Here inputs have their zero at 0.
+            offset = (layer.bias + network.levels * weight.sum(0)) * factor
+            matrix = graph.single("weight_0", weight * factor)
+            h = graph.node("Gemm", [h, matrix, graph.single("bias_0", offset)], "sums_0")
         else:
-            inputs = [h, *_stored(graph, k, layer, weight, bias)]
-        h = graph.node("Gemm", inputs, f"sums_{k}")
+            h = graph.node("Gemm", [h, _stored(graph, k, layer, weight)], f"products_{k}")
+            h = graph.node("Mul", [h, step], f"in_steps_{k}")
+            if not last:
+                bias = graph.single(f"bias_{k}", layer.bias * factor)
+                h = graph.node("Add", [h, bias], f"sums_{k}")
         if not last:
-            h = graph.node("Relu", [h], f"hidden_{k}")
-            step, zero = graph.single(f"step_{k}", 1.0), f"step_zero_{k}"
-            graph.constant(zero, np.array(0, np.uint8))
-            h = graph.node("QuantizeLinear", [h, step, zero], f"hidden_bytes_{k}")
-            h = graph.node("DequantizeLinear", [h, step, zero], f"hidden_steps_{k}")
+            h, step = _bytes(graph, k, graph.node("Relu", [h], f"hidden_{k}"))
     return graph.node("Add", [h, graph.single("head_bias", network.head_bias)], "head")
 
 
-def _stored(graph: Graph, k: int, layer: Int8Layer, weight: Any, bias: Any) -> list[str]:
-    """The weights of a layer as bytes and its bias as 32-bit integers, made floats again."""
+def _bytes(graph: Graph, k: int, h: str) -> tuple[str, str]:
+    """Counts of steps, 255 of which are a row's largest activation, and those steps."""
+    top = graph.node("ReduceMax", [h], f"largest_{k}", axes=[1], keepdims=1)
+    top = graph.node("Max", [top, graph.single(f"least_{k}", LEAST_STEP)], f"top_{k}")
+    step = graph.node("Div", [top, graph.single(f"most_{k}", BYTE)], f"step_{k}")
+    h = graph.node("Div", [h, step], f"counts_{k}")
+    one, zero = graph.single(f"one_{k}", 1.0), f"zero_{k}"
+    graph.constant(zero, np.array(0, np.uint8))
+    h = graph.node("QuantizeLinear", [h, one, zero], f"hidden_bytes_{k}")
+    return graph.node("DequantizeLinear", [h, one, zero], f"hidden_counts_{k}"), step
+
+
+def _stored(graph: Graph, k: int, layer: Int8Layer, weight: Any) -> str:
+    """The weights of a layer as bytes, made floats again."""
     factor = graph.single(f"factor_{k}", layer.factor)
     stored = graph.constant(f"weight_bytes_{k}", (weight + BYTE_ZERO).astype(np.uint8))
     zero = graph.constant(f"weight_zero_{k}", np.full(len(layer.factor), BYTE_ZERO, np.uint8))
-    made = [graph.node("DequantizeLinear", [stored, factor, zero], f"weight_{k}", axis=1)]
-    if bias.any():
-        # Beyond the limit stand only units with a factor so small that they are 0 anyway.
-        whole = np.clip(bias, -(2**30), 2**30).astype(np.int32)
-        constant = graph.constant(f"bias_integer_{k}", whole)
-        made.append(graph.node("DequantizeLinear", [constant, factor], f"bias_{k}", axis=0))
-    return made
+    return graph.node("DequantizeLinear", [stored, factor, zero], f"weight_{k}", axis=1)
 
 
 def _regression(graph: Graph, folded: Folded, raw: str, doubt: str | None) -> None:

@@ -126,7 +126,7 @@ class Source:
             for k, layer in enumerate(network.layers):
                 rows.append(
                     f"{{{name}_weights + {offset}, {name}_bias_{k}, {name}_factor_{k}, "
-                    f"{_up(widths[k], 4) // 4}, {widths[k + 1]}}}"
+                    f"{number(255 * layer.least)}, {_up(widths[k], 4) // 4}, {widths[k + 1]}}}"
                 )
                 offset += layer.packed().size
             more["limit"], more["zero"] = number(2 * network.levels), 2 * network.levels + 1

@@ -85,7 +85,7 @@ def _int8(network: Int8Network) -> list[Table]:
         Table("int8_t", "weights", packed, f"{packed.size} + PAD"),
     ]
     for k, layer in enumerate(network.layers):
-        tables.append(Table("int32_t", f"bias_{k}", layer.bias))
+        tables.append(Table("float", f"bias_{k}", layer.bias))
         tables.append(Table("float", f"factor_{k}", layer.factor))
     tables.append(Table("float", "head_bias", network.head_bias))
     return tables

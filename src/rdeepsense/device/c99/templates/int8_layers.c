@@ -1,8 +1,9 @@
 @declared@
 typedef struct {
     const int8_t *weight;
-    const int32_t *bias;
+    const float *bias;
     const float *factor;
+    float least; /* of the largest activation, times the step that it is counted in */
     uint16_t groups; /* of four inputs */
     uint16_t outputs;
 } layer;
