@@ -1,21 +1,51 @@
 
+/* The largest activation, or top. */
+static float largest(const int32_t *restrict sum, const float *restrict factor, unsigned n,
+                     float top)
+{
+    unsigned i = 0;
+#if defined(__SSE2__)
+    /* Compilers keep the order of comparisons, and one at a time. */
+    __m128 part[4];
+    float each[4];
+    unsigned j;
+    for (j = 0; j < 4; ++j) {
+        part[j] = _mm_set1_ps(top);
+    }
+    for (; i + 16 <= n; i += 16) {
+        for (j = 0; j < 4; ++j) {
+            const void *four = sum + i + 4 * j;
+            const __m128 h = _mm_cvtepi32_ps(_mm_loadu_si128((const __m128i *)four));
+            part[j] = _mm_max_ps(part[j], _mm_mul_ps(h, _mm_loadu_ps(factor + i + 4 * j)));
+        }
+    }
+    part[0] = _mm_max_ps(_mm_max_ps(part[0], part[1]), _mm_max_ps(part[2], part[3]));
+    _mm_storeu_ps(each, part[0]);
+    for (j = 0; j < 4; ++j) {
+        top = each[j] > top ? each[j] : top;
+    }
+#endif
+    for (; i < n; ++i) {
+        const float h = (float)sum[i] * factor[i];
+        top = h > top ? h : top;
+    }
+    return top;
+}
+
 /* ReLU, and the next layer's bytes, of which the largest is 255. Returns what a step of them
    stands for, beside the units that are in the factors. */
 static float to_bytes(const layer *l, const int32_t *restrict sum, float step,
                       uint8_t *restrict byte)
 {
     const float *restrict factor = l->factor;
-    float top = l->least / step, per;
     unsigned n = l->outputs, i;
+    float top, per;
 #if !defined(__arm__)
     if (n > ROOM) {
         n = ROOM; /* never, but without this gcc -O3 warns that byte may be too short */
     }
 #endif
-    for (i = 0; i < n; ++i) {
-        const float h = (float)sum[i] * factor[i];
-        top = h > top ? h : top;
-    }
+    top = largest(sum, factor, n, l->least / step);
     per = 510.0f / top; /* in halves, so that adding 1 and shifting rounds */
     for (i = 0; i < n; ++i) {
         const float h = (float)sum[i] * factor[i];
