@@ -26,8 +26,10 @@ static float largest(const int32_t *restrict sum, const float *restrict factor, 
     }
 #endif
     for (; i < n; ++i) {
-        const float h = (float)sum[i] * factor[i];
-        top = h > top ? h : top;
+        if (sum[i] > 0) {
+            const float h = (float)sum[i] * factor[i];
+            top = h > top ? h : top;
+        }
     }
     return top;
 }
@@ -48,8 +50,16 @@ static float to_bytes(const layer *l, const int32_t *restrict sum, float step,
     top = largest(sum, factor, n, l->least / step);
     per = 510.0f / top; /* in halves, so that adding 1 and shifting rounds */
     for (i = 0; i < n; ++i) {
-        const float h = (float)sum[i] * factor[i];
-        byte[i] = (uint8_t)(((int32_t)((h > 0.0f ? h : 0.0f) * per) + 1) >> 1);
+        int32_t s = sum[i];
+#if defined(__SSE2__) || defined(__ARM_NEON)
+        s = s > 0 ? s : 0;
+#else
+        if (s <= 0) {
+            byte[i] = 0;
+            continue;
+        }
+#endif
+        byte[i] = (uint8_t)(((int32_t)((float)s * factor[i] * per) + 1) >> 1);
     }
     for (; i % 4 != 0; ++i) {
         byte[i] = 0;
@@ -85,9 +95,9 @@ static int network(const float *x, work *w)
     for (l = 0;; ++l) {
         const unsigned n = layers[l].outputs;
         const float *bias = layers[l].bias;
-        const float per = 1.0f / step;
+        const float per = l == 0 ? 0.0f : 1.0f / step; /* the first layer's comes later */
         for (i = 0; i < n; ++i) {
-            w->sum[i] = l == 0 ? 0 : (int32_t)(bias[i] * per);
+            w->sum[i] = (int32_t)(bias[i] * per);
         }
         add_products(layers + l, w->byte, l == 0 ? 0 : w->room.group, w->sum);
         if (l == 0) {
