@@ -43,7 +43,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("machine", "shape", "dtype"), [*CASES, (M4, BUSY, "float32")], ids=str)
+@pytest.mark.parametrize(("machine", "shape", "dtype"), [*CASES, (M4, BUSY, "float32"), (M4, BUSY, "int8")], ids=str)
 def test_the_self_test_passes_and_the_cost_is_bounded(
     machine: Machine,
     shape: Shape,
