@@ -126,12 +126,16 @@ def test_a_step_is_never_so_small_that_biases_overflow(tmp_path: Path) -> None:
     folded, X = bent()
     first, last = folded.layers
     middle = Dense(np.eye(4) * 1e-4, np.array([5.0, -7.0, 0.0, 3e3]))
-    folded = dataclasses.replace(folded, layers=(first, middle, last))
+    same = Dense(np.eye(4), np.zeros(4))
+    folded = dataclasses.replace(folded, layers=(first, same, middle, last))
     network = quantised(folded, X)
     tiny = np.concatenate([X * 1e-12, 0 * X, X]).astype(np.float32)
-    q, step = to_bytes(network.layers[0], network.inputs(tiny), np.ones((303, 1), np.float32))
-    assert (step >= 0.99 * network.layers[0].least).all()
-    assert np.abs(network.layers[1].sums(q, step)).max() < 2**30
+    q, step = network.inputs(tiny), np.ones((303, 1), np.float32)
+    for layer in network.layers[:2]:
+        q, step = to_bytes(layer, q, step)
+        assert (step >= 0.99 * layer.least).all()
+    assert np.abs(network.layers[2].sums(q, step)).max() < 2**30
+    assert network.layers[1].least <= 1 / 16  # large biases beside small weights leave room
     found = folded.finish(network.raw(tiny))
     np.testing.assert_allclose(found[0], folded.forward(tiny)[0], rtol=0.02)
     if COMPILERS:
