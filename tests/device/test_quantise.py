@@ -166,6 +166,19 @@ def test_biases_make_the_mean_output_right() -> None:
     np.testing.assert_allclose(network.raw(X).mean(0), folded.raw(X).mean(0), rtol=1e-4, atol=1e-4)
 
 
+def test_a_network_without_biases_gets_corrected_ones() -> None:
+    rng = np.random.default_rng(0)
+    folded, _ = bent()
+    dense = [
+        Dense(rng.normal(size=shape), np.zeros(shape[0])) for shape in ((8, 1), (8, 8), (2, 8))
+    ]
+    folded = dataclasses.replace(folded, layers=tuple(dense))
+    X = rng.uniform(1, 3, (200, 1))
+    network = quantised(folded, X)
+    assert np.abs(network.layers[1].bias).max() > 1
+    np.testing.assert_allclose(network.raw(X).mean(0), folded.raw(X).mean(0), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize("flags", [["-O0"], ["-O2"], ["-O3", "-mavx2"], ["-O3", "-march=native"]])
 @pytest.mark.parametrize("seed", [0, 4, 5])
