@@ -35,12 +35,12 @@ from rdeepsense.device.quantise import (
     best_units,
     integers,
     quantise,
+    scaled,
     together,
 )
 from rdeepsense.errors import InputError
 from rdeepsense.training.progress import Progress, Silent
 
-SEED = 0
 STEPS = 2_000
 LEARNING_RATE = 1e-3  # falls to 0 as half a cosine
 SETTLED = 0.75  # of the steps: from then on only biases move
@@ -85,9 +85,9 @@ def fine_tuned(
     units = best_units(folded, X, ready)
     task = Task(estimator, folded)
     layers = task.unscaled(dense)
-    z = np.nan_to_num((X.astype(np.float32) - centre) * per_scale)
+    z = torch.from_numpy(scaled(X, ready)).float()
     student = Rounded(layers, units)
-    _train(student, _plain(layers), task, torch.from_numpy(z).float(), task.labels(y), progress)
+    _train(student, _plain(layers), task, z, task.labels(y), progress)
     tuned = task.rescaled(student.layers())
     network = integers(X, (centre, per_scale, tuned), units, corrected=False)
     return together(network, X[:ORDER_ROWS])
@@ -189,7 +189,7 @@ def _train(
     ends = (SETTLED * STEPS, STEPS)
     falls: list[Callable[[int], float]] = [partial(_half_cosine, end) for end in ends]
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, falls)
-    generator = torch.Generator().manual_seed(SEED)
+    generator = torch.Generator().manual_seed(0)
 
     def rows(count: int) -> Tensor:
         return torch.randint(len(z), (count,), generator=generator)

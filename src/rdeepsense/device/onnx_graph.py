@@ -140,6 +140,7 @@ def _int8_layers(graph: Graph, network: Int8Network, h: str) -> str:
 def _bytes(graph: Graph, k: int, h: str) -> tuple[str, str]:
     """Counts of steps, 255 of which are a row's largest activation, and those steps."""
     top = graph.node("ReduceMax", [h], f"largest_{k}", axes=[1], keepdims=1)
+    # A row on which no unit fires must not divide by 0.
     top = graph.node("Max", [top, graph.single(f"least_{k}", LEAST_STEP)], f"top_{k}")
     step = graph.node("Div", [top, graph.single(f"most_{k}", BYTE)], f"step_{k}")
     h = graph.node("Div", [h, step], f"counts_{k}")

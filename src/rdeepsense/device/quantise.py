@@ -118,12 +118,17 @@ def quantise(folded: Folded, X: NDArray[Any], ready: Ready) -> Int8Network:
     return together(integers(X, ready, best_units(folded, X, ready)), X[:ORDER_ROWS])
 
 
+def scaled(X: NDArray[Any], ready: Ready) -> Floats:
+    """What the first layer reads, as float32 computes it; 0 where an input is missing."""
+    centre, per_scale, _ = ready
+    z: Floats = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
+    return z
+
+
 def best_units(folded: Folded, X: NDArray[Any], ready: Ready) -> list[Floats]:
     """What one step of each hidden unit stands for in the largest row, layer by layer."""
-    centre, per_scale, dense = ready
-    h = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
-    largest = []
-    for layer in dense[:-1]:
+    h, largest = scaled(X, ready), []
+    for layer in ready[2][:-1]:
         h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         largest.append(h.max(0))
     X = X[:: -(-len(X) // CHOICE_ROWS)]
@@ -193,7 +198,7 @@ def integers(
     `corrected` biases make the mean output over the rows that of the layers before rounding.
     """
     centre, per_scale, dense = ready
-    z = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
+    z = scaled(X, ready)
     reach = max(LEAST_REACH, 2 * float(np.abs(z).max()))
     first, _ = _weights(dense[0].weight, np.zeros(len(dense[0].bias)), FIRST_BIAS)
     largest_sum = int(np.abs(first.astype(np.int64)).sum(1).max())

@@ -26,9 +26,9 @@ MOST = {
     ("cortex-m4", "float16"): 24_000,
     ("cortex-m4", "int8"): 18_000,
     ("cortex-m7", "int8"): 18_000,
-    ("cortex-m55", "int8"): 12_000,
+    ("cortex-m55", "int8"): 11_000,
     ("aarch64", "int8"): 8_000,
-    ("armhf", "int8"): 11_500,
+    ("armhf", "int8"): 10_000,
 }
 
 

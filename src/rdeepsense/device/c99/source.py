@@ -12,7 +12,7 @@ from rdeepsense.device.c99.networks import FloatNetwork
 from rdeepsense.device.c99.tables import Table, tables_of
 from rdeepsense.device.c99.text import fill, identifier, joined, number, remark, table
 from rdeepsense.device.folded import Floats, Folded
-from rdeepsense.device.quantise import BLOCK, Int8Network
+from rdeepsense.device.quantise import BLOCK, BYTE, Int8Network
 from rdeepsense.errors import InputError
 
 WIDEST = 65_535  # indices are 16 bits
@@ -126,7 +126,7 @@ class Source:
             for k, layer in enumerate(network.layers):
                 rows.append(
                     f"{{{name}_weights + {offset}, {name}_bias_{k}, {name}_factor_{k}, "
-                    f"{number(255 * layer.least)}, {_up(widths[k], 4) // 4}, {widths[k + 1]}}}"
+                    f"{number(BYTE * layer.least)}, {_up(widths[k], 4) // 4}, {widths[k + 1]}}}"
                 )
                 offset += layer.packed().size
             more["limit"], more["zero"] = number(2 * network.levels), 2 * network.levels + 1

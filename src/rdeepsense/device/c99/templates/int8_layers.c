@@ -3,7 +3,7 @@ typedef struct {
     const int8_t *weight;
     const float *bias;
     const float *factor;
-    float least; /* of the largest activation, times the step that it is counted in */
+    float least; /* 255 times the smallest step of what it writes */
     uint16_t groups; /* of four inputs */
     uint16_t outputs;
 } layer;

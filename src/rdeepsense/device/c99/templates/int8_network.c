@@ -1,5 +1,5 @@
 
-/* Counting takes a fifth of these short loops. */
+/* For loops of a few instructions. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
 #define UNROLLED _Pragma("GCC unroll 4")
 #else
@@ -31,6 +31,15 @@ static float largest(const int32_t *restrict sum, const float *restrict factor, 
     for (j = 0; j < 4; ++j) {
         top = each[j] > top ? each[j] : top;
     }
+#elif defined(__ARM_NEON)
+    float32x4_t part = vdupq_n_f32(top);
+    for (; i + 4 <= n; i += 4) {
+        part = vmaxq_f32(part, vmulq_f32(vcvtq_f32_s32(vld1q_s32(sum + i)), vld1q_f32(factor + i)));
+    }
+    top = vgetq_lane_f32(part, 0);
+    top = vgetq_lane_f32(part, 1) > top ? vgetq_lane_f32(part, 1) : top;
+    top = vgetq_lane_f32(part, 2) > top ? vgetq_lane_f32(part, 2) : top;
+    top = vgetq_lane_f32(part, 3) > top ? vgetq_lane_f32(part, 3) : top;
 #endif
     UNROLLED
     for (; i < n; ++i) {
