@@ -266,7 +266,10 @@ def test_calibration_moves_the_std_and_not_the_mean() -> None:
 
 def test_integer_timestamps_keep_their_precision() -> None:
     X = TASK.X.copy()
-    stamps = 1_700_000_000_000 + np.arange(400)
+    stamps = 1_700_000_000 + 3_600 * np.arange(400)
     X[:, 3] = stamps
     model = regressor().fit(X, TASK.y)
     assert model.input_scaler_.scale[3] == pytest.approx(stamps.std(), rel=0.1)
+    X[:, 3] = 1_700_000_000_000 + np.arange(400)  # which as float32 would all be one number
+    scale = regressor().fit(X, TASK.y).input_scaler_.scale[3]
+    assert scale == pytest.approx(np.finfo(np.float32).eps * X[:, 3].max())

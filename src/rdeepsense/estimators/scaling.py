@@ -12,12 +12,18 @@ import torch
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+# What part of its magnitude a value may lose on the way: inputs may come as float32, and do on a
+# device; targets are scaled in float64.
+INPUTS, TARGETS = float(np.finfo(np.float32).eps), 10 * float(np.finfo(np.float64).eps)
 CHUNK = 65_536  # samples at a time, so that no copy of a whole table in float64 is ever made
 
 
 @dataclass(frozen=True)
 class Scaler:
     """(value - shift) / scale, column by column. A constant column has scale 1.
+
+    No scale is below what is resolved at the column's magnitude (`resolution` times it): a row that
+    passes through float32 on its way to the model must not become another one.
 
     The columns of windows (rows, time, channels) are their channels, over all times.
     """
@@ -26,17 +32,44 @@ class Scaler:
     scale: Floats
 
     @classmethod
-    def standard(cls, values: NDArray[Any], index: NDArray[np.int64], weight: Floats) -> Scaler:
+    def standard(
+        cls,
+        values: NDArray[Any],
+        index: NDArray[np.int64],
+        weight: Floats,
+        resolution: float = INPUTS,
+    ) -> Scaler:
         """Weighted mean and standard deviation of some rows; NaN entries are left out."""
         total, mean = _weighted_mean(values, index, weight, lambda part: part)
         mean = np.where(total > 0, mean, 0.0)
         _, var = _weighted_mean(values, index, weight, lambda part: (part - mean) ** 2)
-        return cls(mean, _usable(np.sqrt(var), mean))
+        low, high = _extremes(values, index, weight)
+        return cls.of_moments(mean, np.sqrt(var), low, high, resolution)
 
     @classmethod
-    def robust(cls, values: NDArray[Any], index: NDArray[np.int64], weight: Floats) -> Scaler:
+    def of_moments(
+        cls, mean: Floats, std: Floats, low: Floats, high: Floats, resolution: float = INPUTS
+    ) -> Scaler:
+        """Scale by mean and standard deviation; `low` and `high` are the extremes of each column.
+
+        The extremes alone tell a constant column: the rounding of a mean grows with the rows, and
+        what it leaves would pass for a standard deviation.
+        """
+        constant = ~(high > low)  # also where a column has no value at all
+        resolved = resolution * np.maximum(np.abs(low), np.abs(high))
+        shift = np.where(constant & np.isfinite(low), low, mean)
+        return cls(shift, np.where(constant, 1.0, np.maximum(std, resolved)))
+
+    @classmethod
+    def robust(
+        cls,
+        values: NDArray[Any],
+        index: NDArray[np.int64],
+        weight: Floats,
+        resolution: float = INPUTS,
+    ) -> Scaler:
         """Median and inter-quartile range, the standard deviation where that range is 0."""
-        fallback = cls.standard(values, index, weight)
+        fallback = cls.standard(values, index, weight, resolution)
         low, mid, high = _quantiles(values[index], weight, (0.25, 0.5, 0.75))
         return cls(mid, np.where(high > low, high - low, fallback.scale))
 
@@ -82,10 +115,19 @@ def _weighted_mean(
     return total, summed / np.maximum(total, np.finfo(float).tiny)
 
 
-def _usable(scale: Floats, mean: Floats) -> Floats:
-    """1 where a column varies by no more than rounding: dividing by that would magnify noise."""
-    constant = scale <= 10 * np.finfo(np.float64).eps * np.abs(mean)
-    return np.where(constant | (scale == 0), 1.0, scale)
+def _extremes(
+    values: NDArray[Any], index: NDArray[np.int64], weight: Floats
+) -> tuple[Floats, Floats]:
+    """The least and the greatest value of each column, over rows that count and are not NaN."""
+    low = np.full(values.shape[-1], np.inf)
+    high = -low
+    axes = tuple(range(values.ndim - 1))
+    index = index[weight > 0]
+    for chunk in _chunks(values, len(index)):
+        part = values[index[chunk]]
+        low = np.fmin(low, np.fmin.reduce(part, axes))
+        high = np.fmax(high, np.fmax.reduce(part, axes))
+    return low, high
 
 
 def _quantiles(values: Floats, weight: Floats, levels: tuple[float, ...]) -> list[Floats]:

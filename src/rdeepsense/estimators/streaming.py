@@ -27,7 +27,7 @@ from rdeepsense.estimators.holdout import Part
 from rdeepsense.estimators.learning import Learner
 from rdeepsense.estimators.opening import StreamedData
 from rdeepsense.estimators.parquet import labels, numbers
-from rdeepsense.estimators.scaling import Scaler
+from rdeepsense.estimators.scaling import TARGETS, Scaler
 from rdeepsense.training import Rows, Schedule, StreamedRows, Windows
 
 ORDER = 24  # bytes for the place of a row in the shuffled order, and to draw it
@@ -79,7 +79,7 @@ class StreamLearner(Learner):
         targets = self._data.found.targets
         if targets is None or likelihood == "student":
             return super().target_scaler(part, likelihood)
-        return targets.scaler()
+        return targets.scaler(TARGETS)
 
     def training_rows(self, part: Part, scaler: Scaler | None) -> Rows:
         self.close()

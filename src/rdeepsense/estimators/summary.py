@@ -8,18 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.estimators.scaling import Scaler, _usable
+from rdeepsense.estimators.scaling import INPUTS, Scaler
 
 Floats = NDArray[np.float64]
 
 
 @dataclass
 class Moments:
-    """Count, mean and sum of squared deviations of each column, over what is not NaN."""
+    """Count, mean, sum of squared deviations and extremes of each column, over what is not NaN."""
 
     count: Floats
     mean: Floats
     squares: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def none(cls, columns: int) -> Moments:
+        """Those of no rows."""
+        zeros, infinite = np.zeros(columns), np.full(columns, np.inf)
+        return cls(zeros, zeros, zeros, infinite, -infinite)
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Moments:
@@ -27,7 +35,9 @@ class Moments:
         count = there.sum(0).astype(np.float64)
         mean = np.where(there, values, 0.0).sum(0, dtype=np.float64) / np.maximum(count, 1)
         squares = np.where(there, values - mean, 0.0)
-        return cls(count, mean, np.square(squares).sum(0))
+        low = np.where(there, values, np.inf).min(0, initial=np.inf)
+        high = np.where(there, values, -np.inf).max(0, initial=-np.inf)
+        return cls(count, mean, np.square(squares).sum(0), low, high)
 
     def add(self, other: Moments) -> None:
         """Join two parts (Chan, Golub and LeVeque, 1983).
@@ -40,10 +50,12 @@ class Moments:
         both = self.count * other.count / total
         self.squares = self.squares + other.squares + difference**2 * both
         self.count = self.count + other.count
+        self.low = np.minimum(self.low, other.low)
+        self.high = np.maximum(self.high, other.high)
 
-    def scaler(self) -> Scaler:
+    def scaler(self, resolution: float = INPUTS) -> Scaler:
         std = np.sqrt(self.squares / np.maximum(self.count, 1))
-        return Scaler(self.mean, _usable(std, self.mean))
+        return Scaler.of_moments(self.mean, std, self.low, self.high, resolution)
 
 
 class Reservoir:

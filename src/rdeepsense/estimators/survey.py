@@ -83,7 +83,7 @@ def survey(
 ) -> Survey:
     """Read everything once; `most` rows are kept of each kind, as many for each use."""
     width = len(columns.inputs), len(columns.targets)
-    zeros = [Moments(np.zeros(n), np.zeros(n), np.zeros(n)) for n in width]
+    zeros = [Moments.none(n) for n in width]
     found = Survey(
         Reservoir(most),
         Reservoir(most),

@@ -14,7 +14,7 @@ from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import checks
 from rdeepsense.estimators.holdout import Part
-from rdeepsense.estimators.scaling import Scaler
+from rdeepsense.estimators.scaling import TARGETS, Scaler
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class RegressionTargets(MultiOutputMixin, RegressorMixin):
 
     def _target_scaler(self, y: NDArray[Any], part: Part, likelihood: str) -> Scaler:
         kind = Scaler.robust if likelihood == "student" else Scaler.standard
-        return kind(y.reshape(len(y), -1), part.index, part.weight)
+        return kind(y.reshape(len(y), -1), part.index, part.weight, TARGETS)
 
     def _in_units(self, dist: AnyDistribution, scaler: Scaler | None) -> AnyDistribution:
         """From the network's scale, (rows, outputs), to the target's units and shape."""
