@@ -66,14 +66,14 @@ $(BIN)/pip:
 	  "rdeepsense needs Python 3.11 or later, this is %d.%d; try: make PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv .venv
 
-# Generated C on emulated machines. tests/device/targets/tools names the Debian packages it takes.
+# Generated C on emulated machines. tests/deploy/targets/tools names the Debian packages it takes.
 test-device: .venv/.with-dev device-tools
 	@echo "== Generated C: microcontrollers, other processors and WebAssembly, emulated"
-	RDEEPSENSE_TARGETS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/device/targets
+	RDEEPSENSE_TARGETS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/deploy/targets
 
 device-tools:
 	@missing=$$(while read -r program packages; do \
-	  command -v "$$program" > /dev/null || echo "$$packages"; done < tests/device/targets/tools); \
+	  command -v "$$program" > /dev/null || echo "$$packages"; done < tests/deploy/targets/tools); \
 	if [ -n "$$missing" ]; then \
 	  root="$$([ "$$(id -u)" = 0 ] || echo sudo) env DEBIAN_FRONTEND=noninteractive"; \
 	  echo "== Installing" $$missing; \

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from rdeepsense.tasks import hhar, prepared
-from rdeepsense.tasks.bpest import LENGTH
-from rdeepsense.tasks.nycommute import EARTH_MILES, FEATURES, MINUTES, MOST_MPH
-from rdeepsense.tasks.task import Task
+from rdeepsense.experiments.tasks import hhar, prepared
+from rdeepsense.experiments.tasks.bpest import LENGTH
+from rdeepsense.experiments.tasks.nycommute import EARTH_MILES, FEATURES, MINUTES, MOST_MPH
+from rdeepsense.experiments.tasks.task import Task
 
 BLOCK = 50  # neighbouring records may be of one patient
 HAPT = ("walking", "upstairs", "downstairs", "sitting", "standing", "lying")

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 
 import torch
 
+from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.files import write_whole
 from rdeepsense.networks import dense
-from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, stack, train
 

@@ -41,14 +41,14 @@ from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
+from rdeepsense.calibration.reject import doubt
 from rdeepsense.epistemic import features
 from rdeepsense.epistemic.novelty import Novelty
-from rdeepsense.estimators.inference import prepared
+from rdeepsense.experiments.tasks import hhar
+from rdeepsense.experiments.tasks.faults import FAULTS, Sensors, damaged, inject
+from rdeepsense.experiments.tasks.task import Task
 from rdeepsense.files import write_whole
-from rdeepsense.reject import doubt
-from rdeepsense.tasks import hhar
-from rdeepsense.tasks.faults import FAULTS, Sensors, damaged, inject
-from rdeepsense.tasks.task import Task
+from rdeepsense.fitting.passes import prepared
 
 FALSE_ALARMS, SHARES = 0.05, (0.7, 0.15, 0.15)
 COMPONENTS, MIXTURE = 40, 32

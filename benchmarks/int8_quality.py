@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
-from rdeepsense.device.c99.networks import standardised
-from rdeepsense.device.c99.quality import quality
-from rdeepsense.device.fine_tune import fine_tuned
-from rdeepsense.device.fold import fold
-from rdeepsense.device.quantise import quantise
-from rdeepsense.tasks.simulate import SIMULATORS
-from rdeepsense.training.progress import progress_for
+from rdeepsense.deploy.fine_tune import fine_tuned
+from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.networks import standardised
+from rdeepsense.deploy.quality import quality
+from rdeepsense.deploy.quantise import quantise
+from rdeepsense.experiments.tasks.simulate import SIMULATORS
+from rdeepsense.progress import progress_for
 
 JUDGED = 2_000
 

@@ -23,13 +23,14 @@ import numpy as np
 import torch
 
 import rdeepsense as rds
-from rdeepsense.device import energy, profiles
-from rdeepsense.device.forms import form
-from rdeepsense.device.profile import machine, profile
-from rdeepsense.device.subject import Form, Missing, Subject
+from rdeepsense.deploy.profile import devices as profiles
+from rdeepsense.deploy.profile import energy
+from rdeepsense.deploy.profile.candidates import form
+from rdeepsense.deploy.profile.measure import machine, profile
+from rdeepsense.deploy.profile.subject import Form, Missing, Subject
 from rdeepsense.errors import MissingExtraError
+from rdeepsense.experiments.tasks import catalogue
 from rdeepsense.files import write_whole
-from rdeepsense.tasks import catalogue
 
 NETS = {"A": "GasSen", "B": "BPEst"}
 ROWS, BATCH, WIDTHS = 20_000, 128, (500, 500, 500)

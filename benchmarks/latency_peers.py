@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rdeepsense.device.c99.networks import standardised
-from rdeepsense.device.folded import Folded
-from rdeepsense.device.forms import session_form
-from rdeepsense.device.subject import Form, Subject, peak_of_python, timed
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.networks import standardised
+from rdeepsense.deploy.profile.candidates import session_form
+from rdeepsense.deploy.profile.subject import Form, Subject, peak_of_python, timed
 from rdeepsense.errors import require
 
 LITERT = """import sys, numpy

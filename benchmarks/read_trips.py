@@ -3,7 +3,7 @@
     python benchmarks/read_trips.py [--rows 10000000] [--layout zones positions]
 
 Random trips are written to a temporary Parquet file in the layout of the Taxi and Limousine
-Commission, then read by `rdeepsense.tasks.nycommute.load` in a process of its own, whose peak
+Commission, then read by `experiments.tasks.nycommute.load` in a process of its own, whose peak
 resident memory is what is reported. Linux only.
 """
 
@@ -26,7 +26,7 @@ READER = """
 import sys, time
 from pathlib import Path
 begin = time.perf_counter()
-from rdeepsense.tasks.nycommute import load
+from rdeepsense.experiments.tasks.nycommute import load
 task = load(Path(sys.argv[1]))
 seconds = time.perf_counter() - begin
 peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
+from rdeepsense.experiments.tasks.task import Split, Task
 from rdeepsense.files import write_whole
-from rdeepsense.tasks.task import Split, Task
 
 Part = tuple[str, Task, Split]
 

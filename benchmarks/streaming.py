@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 import torch
 
 from rdeepsense import RDeepSenseRegressor
-from rdeepsense.estimators.streaming import reader_count
 from rdeepsense.files import write_whole
+from rdeepsense.fitting.stream_trainer import reader_count
 
 INPUTS, SHARE, GROUPS = 16, 8, 64
 NAMES = [f"x{number}" for number in range(INPUTS)]
@@ -47,7 +47,7 @@ def write_rows(folder: Path, rows: int) -> None:
 
 
 def budget(rows: int) -> int:
-    """Bytes for windows of an eighth of the rows (see rdeepsense.estimators.streaming)."""
+    """Bytes for windows of an eighth of the rows (see rdeepsense.fitting.stream_trainer)."""
     row = 4 * (INPUTS + 1)
     reading = -(-rows // GROUPS) * (2 * reader_count() + 3) * row
     return 8 * (rows // SHARE * (3 * row + 24) + reading) // 5

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import torch
 
+from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.networks import dense
-from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule
 

@@ -28,9 +28,9 @@ from torch import nn
 from training_cases import ALPHA, CLIP, WEIGHT_DECAY, machine
 from training_report import write
 
-from rdeepsense.benchmark import datafile
+from rdeepsense.dropout import StochasticNetwork, convert
+from rdeepsense.experiments.uci import datafile
 from rdeepsense.networks import dense
-from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, stack, train
 from rdeepsense.training.average import EVERY, REACH

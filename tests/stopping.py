@@ -1,6 +1,6 @@
 """A progress that breaks a training off at a step, as a crash would."""
 
-from rdeepsense.training.progress import Silent
+from rdeepsense.progress import Silent
 
 
 class StopError(Exception):

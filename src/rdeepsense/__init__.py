@@ -12,8 +12,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rdeepsense import metrics, networks
-    from rdeepsense.comparison import Comparison, compare
+    from rdeepsense.calibration.reject import RejectOption
     from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
+    from rdeepsense.dropout import convert
     from rdeepsense.epistemic import epistemic_variance
     from rdeepsense.errors import (
         CheckpointError,
@@ -35,15 +36,14 @@ if TYPE_CHECKING:
         SSPRegressor,
         load,
     )
-    from rdeepsense.recipe import convert
-    from rdeepsense.reject import RejectOption
-    from rdeepsense.report.selection import plot_selection
+    from rdeepsense.estimators.wrap import wrap
+    from rdeepsense.experiments.compare import Comparison, compare
+    from rdeepsense.plot.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
-    from rdeepsense.wrapping import wrap
 
-_HOMES = {
-    "Comparison": "comparison",
-    "compare": "comparison",
+_EXPORTS = {
+    "Comparison": "experiments.compare",
+    "compare": "experiments.compare",
     "Categorical": "distributions",
     "Gaussian": "distributions",
     "Mixture": "distributions",
@@ -65,13 +65,13 @@ _HOMES = {
     "SSPClassifier": "estimators",
     "SSPRegressor": "estimators",
     "load": "estimators",
-    "convert": "recipe",
-    "RejectOption": "reject",
-    "plot_selection": "report.selection",
+    "convert": "dropout",
+    "RejectOption": "calibration.reject",
+    "plot_selection": "plot.selection",
     "ScoringRule": "scoring",
-    "wrap": "wrapping",
+    "wrap": "estimators.wrap",
 }
-_ROOMS = ("metrics", "networks")
+_MODULES = ("metrics", "networks")
 
 __all__ = [
     "Categorical",
@@ -109,10 +109,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _MODULES:
         return importlib.import_module(f"rdeepsense.{name}")
-    if name in _HOMES:
-        value = getattr(importlib.import_module(f"rdeepsense.{_HOMES[name]}"), name)
+    if name in _EXPORTS:
+        value = getattr(importlib.import_module(f"rdeepsense.{_EXPORTS[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'rdeepsense' has no attribute {name!r}")

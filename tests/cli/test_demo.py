@@ -13,7 +13,7 @@ import rdeepsense as rds
 from rdeepsense.cli import demo as demo_module
 from rdeepsense.cli.demo import TASK, known_truth_tour, task_tour
 from rdeepsense.cli.terminal import Terminal
-from rdeepsense.reproduce.presets import PRESETS
+from rdeepsense.experiments.paper.presets import PRESETS
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.device.runtime import load
+from rdeepsense.deploy.folded.runtime import load
 
 FILES = ["README.md", "model.c", "model.h", "report.json", "selftest.c", "weights.c"]
 FIT: dict[str, Any] = {"hidden": (16, 16), "epochs": 20, "random_state": 0, "verbose": False}

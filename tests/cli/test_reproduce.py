@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from rdeepsense.cli.reproduce import reproduce
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.report import reproduction
-from rdeepsense.reproduce import run as engine
-from rdeepsense.reproduce.run import Outcome
+from rdeepsense.experiments.paper import run as engine
+from rdeepsense.experiments.paper.run import Outcome
+from rdeepsense.experiments.report import reproduction
 
 app = typer.Typer()
 app.command()(reproduce)

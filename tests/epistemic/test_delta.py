@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rdeepsense import InputError, convert, epistemic_variance
+from rdeepsense.dropout import DropoutGRU, StochasticNetwork
 from rdeepsense.epistemic import by_delta
 from rdeepsense.heads.point import PointHead
 from rdeepsense.networks import dense
-from rdeepsense.recipe import DropoutGRU, StochasticNetwork
 
 P = 0.2
 RATE = P / (1 - P)

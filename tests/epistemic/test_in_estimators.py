@@ -11,7 +11,7 @@ from torch import nn
 
 import rdeepsense as rds
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, metrics, model_file
-from rdeepsense.tasks.known_truth import kl_from_truth, simulate
+from rdeepsense.experiments.tasks.known_truth import kl_from_truth, simulate
 
 TASK = simulate(400, seed=0)
 TWO = np.column_stack([TASK.y, 1e-3 * TASK.X[:, 0] + 1e-4 * TASK.X[:, 1] ** 2])
@@ -228,7 +228,7 @@ def test_a_sample_of_the_rows_stands_for_all_of_them(monkeypatch: pytest.MonkeyP
     """The matrix of a sample is that of the table but for chance, not that of a small table."""
     train = simulate(3_000, 1)
     whole = regressor(epochs=5).fit(train.X, train.y)
-    monkeypatch.setattr("rdeepsense.estimators.epistemic.MOST_TRAINED", 300)
+    monkeypatch.setattr("rdeepsense.fitting.epistemic.MOST_TRAINED", 300)
     sampled = regressor(epochs=5).fit(train.X, train.y)
     ratio = sampled.epistemic_std(TASK.X) / whole.epistemic_std(TASK.X)
     assert 0.8 < np.median(ratio) < 1.25  # a table of 300 rows would have about 2.8

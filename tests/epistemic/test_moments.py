@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from rdeepsense import InputError, convert, epistemic_variance
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.epistemic.moments import _by_quadrature, _relu
 from rdeepsense.heads.point import PointHead
 from rdeepsense.networks import dense
-from rdeepsense.recipe import StochasticNetwork
 
 P = 0.2
 RATE = P / (1 - P)

@@ -14,7 +14,7 @@ import rdeepsense as rds
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.epistemic import novelty
 from rdeepsense.epistemic.novelty import SCORES, Novelty
-from rdeepsense.tasks.faults import Sensors, inject
+from rdeepsense.experiments.tasks.faults import Sensors, inject
 
 ALARM = 0.95
 SETTINGS: dict[str, Any] = {

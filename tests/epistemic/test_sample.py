@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from rdeepsense import epistemic_variance
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.heads.point import PointHead
-from rdeepsense.recipe import StochasticNetwork
 
 
 def network() -> StochasticNetwork:

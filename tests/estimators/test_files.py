@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, model_file
-from rdeepsense.tasks.known_truth import FEATURES, simulate
+from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
 
 TASK = simulate(120, seed=0)
 FRAME = pd.DataFrame(TASK.X, columns=list(FEATURES))

@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import rdeepsense as rds
 from rdeepsense import GPClassifier, GPRegressor, metrics
 from rdeepsense.estimators import gp
-from rdeepsense.estimators.gp_learning import Plan, learn_exact
-from rdeepsense.training.progress import Silent
+from rdeepsense.fitting.gp_training import Plan, learn_exact
+from rdeepsense.progress import Silent
 
 pytest.importorskip("gpytorch")
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
-from rdeepsense.tasks.known_truth import simulate
+from rdeepsense.experiments.tasks.known_truth import simulate
 
 TASK = simulate(400, seed=0)
 TWO = np.column_stack([TASK.y, 1e-3 * TASK.X[:, 0] + 1e-4 * TASK.X[:, 1] ** 2])
@@ -150,7 +150,7 @@ def test_monte_carlo_with_no_dropout_is_the_single_pass_and_repeats_itself() -> 
 
 
 def test_many_rows_are_predicted_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rdeepsense.estimators import inference
+    from rdeepsense.fitting import passes as inference
 
     model = regressor(drop_prob=0.0).fit(TASK.X, TWO)
     whole, sampled = model.predict(TASK.X), model.predict_dist(TASK.X, samples=3)

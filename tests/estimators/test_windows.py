@@ -13,8 +13,8 @@ from sklearn.base import clone
 from torch import Tensor, nn
 
 import rdeepsense as rds
-from rdeepsense.estimators.learning import default_learning_rate
-from rdeepsense.estimators.scaling import Scaler
+from rdeepsense.data.scaling import Scaler
+from rdeepsense.fitting.trainer import default_learning_rate
 
 SPEC = rds.networks.DeepSense(sensors=(2, 1), interval=8, filters=8, depth=1, hidden=12, layers=1)
 SMALL: dict[str, Any] = {"verbose": False, "random_state": 0, "device": "cpu"}

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 import rdeepsense as rds
-from rdeepsense.device.c99.export import Options, export_c99
-from rdeepsense.device.fold import fold
-from rdeepsense.device.onnx import export_onnx
+from rdeepsense.deploy.c.export import Options, export_c99
+from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.onnx.export import export_onnx
 
 Values = dict[str, NDArray[Any]]
 # Without contraction a product and a sum are rounded one by one, whatever the processor has.

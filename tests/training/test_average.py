@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from rdeepsense.dropout import convert
 from rdeepsense.networks import dense
-from rdeepsense.recipe import convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, stack, train
 from rdeepsense.training.average import MovingAverage

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
+from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.errors import InputError
 from rdeepsense.heads import HEADS
 from rdeepsense.networks import dense
-from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.training import Bank, DenseBank, ModuleBank, stack
 
 

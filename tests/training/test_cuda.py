@@ -11,8 +11,8 @@ import torch
 from stopping import StopAt, StopError
 from torch import Tensor, nn
 
+from rdeepsense.dropout import convert
 from rdeepsense.networks import dense
-from rdeepsense.recipe import convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train
 

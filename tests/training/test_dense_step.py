@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from rdeepsense.dropout import convert
 from rdeepsense.heads import HEADS
 from rdeepsense.networks import dense
-from rdeepsense.recipe import convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import DenseBank, Rows, Schedule, stack
 from rdeepsense.training import masks as masks_module

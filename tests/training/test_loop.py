@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from rdeepsense.dropout import convert
 from rdeepsense.errors import CheckpointError, TrainingError
 from rdeepsense.networks import dense
-from rdeepsense.recipe import convert
+from rdeepsense.progress import Bar, Lines, Silent, progress_for
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train, validation_nll
-from rdeepsense.training.progress import Bar, Lines, Silent, progress_for
 from rdeepsense.training.step import Step
 
 GENERATOR = torch.Generator().manual_seed(0)

@@ -9,9 +9,9 @@ import torch
 from stopping import StopAt, StopError
 from torch import Tensor
 
+from rdeepsense.dropout import convert
 from rdeepsense.errors import CheckpointError, InputError
 from rdeepsense.networks import dense
-from rdeepsense.recipe import convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, StreamedRows, Windows, stack, train
 

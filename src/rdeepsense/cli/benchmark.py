@@ -14,8 +14,8 @@ from rdeepsense.errors import InputError, RDeepSenseError, require
 from rdeepsense.files import write_whole
 
 if TYPE_CHECKING:
-    from rdeepsense.benchmark.tables import Table
-    from rdeepsense.training.progress import Progress
+    from rdeepsense.experiments.uci.tables import Table
+    from rdeepsense.progress import Progress
 
 METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
 MOST_SPLITS = 9_999
@@ -90,12 +90,12 @@ def run_uci(
 ) -> dict[str, Any]:
     """Everything `benchmark uci` does; returns what it wrote to results.json."""
     require("matplotlib", "report")
-    from rdeepsense.benchmark.datafile import find, load
-    from rdeepsense.benchmark.results import results_of
-    from rdeepsense.benchmark.run import cells_of, run_cells
-    from rdeepsense.benchmark.tables import tables_of
-    from rdeepsense.methods import parse_all
-    from rdeepsense.report.benchmark import benchmark_page
+    from rdeepsense.experiments.methods import parse_all
+    from rdeepsense.experiments.report.benchmark import benchmark_page
+    from rdeepsense.experiments.uci.datafile import find, load
+    from rdeepsense.experiments.uci.results import results_of
+    from rdeepsense.experiments.uci.run import cells_of, run_cells
+    from rdeepsense.experiments.uci.tables import tables_of
 
     terminal = Terminal(quiet)
     chosen = parse_all(methods)
@@ -145,7 +145,7 @@ def _rich(table: Table) -> Any:
 
 def _progress(quiet: bool) -> Progress:
     """A bar at a terminal, lines elsewhere: a benchmark that takes an hour should be seen to."""
-    from rdeepsense.training.progress import Bar, Lines, Silent
+    from rdeepsense.progress import Bar, Lines, Silent
 
     if quiet:
         return Silent()

@@ -12,8 +12,8 @@ from rdeepsense.cli.terminal import Terminal, make_folder
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
-    from rdeepsense.tasks.catalogue import Entry
-    from rdeepsense.training.progress import Progress
+    from rdeepsense.experiments.tasks.catalogue import Entry
+    from rdeepsense.progress import Progress
 
 data = typer.Typer(help="Get the data of the paper's tasks.", no_args_is_help=True)
 
@@ -36,7 +36,7 @@ def fetch(
     The checksum of each file is recorded beside it at its first download, and compared at later
     ones. Archives are unpacked.
     """
-    from rdeepsense.tasks import catalogue
+    from rdeepsense.experiments.tasks import catalogue
 
     entry = catalogue.find(task)
     run_fetch(entry, entry.addresses, out, sha256 or [], Terminal(quiet), _progress(quiet))
@@ -51,8 +51,8 @@ def run_fetch(
     progress: Progress | None,
 ) -> None:
     """Everything `data fetch` does."""
-    from rdeepsense.tasks.fetch import fetch as download
-    from rdeepsense.tasks.unpack import unpack
+    from rdeepsense.experiments.tasks.fetch import fetch as download
+    from rdeepsense.experiments.tasks.unpack import unpack
 
     names = [address.rsplit("/", 1)[-1] for address in addresses]
     wanted = _checksums(sha256, names)
@@ -87,7 +87,7 @@ def prepare(
     quiet: Quiet = False,
 ) -> None:
     """Write one compact Parquet file with the inputs, targets and groups of a task."""
-    from rdeepsense.tasks import catalogue, prepared
+    from rdeepsense.experiments.tasks import catalogue, prepared
 
     entry = catalogue.find(task)
     options: dict[str, Any] = {}
@@ -125,6 +125,6 @@ def _progress(quiet: bool) -> Progress | None:
     """A bar at a terminal, lines elsewhere."""
     if quiet:
         return None
-    from rdeepsense.training.progress import Bar, Lines
+    from rdeepsense.progress import Bar, Lines
 
     return Bar(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr)

@@ -22,9 +22,9 @@ from rdeepsense.errors import require
 
 if TYPE_CHECKING:
     from rdeepsense.distributions import Gaussian
-    from rdeepsense.report.figures import Slice
-    from rdeepsense.reproduce.presets import Preset
-    from rdeepsense.tasks.known_truth import KnownTruth
+    from rdeepsense.experiments.paper.presets import Preset
+    from rdeepsense.experiments.tasks.known_truth import KnownTruth
+    from rdeepsense.plot.figures import Slice
 
 TASK = "NYCommute"  # its tail is what tells the methods apart
 GO_ON = """
@@ -71,9 +71,9 @@ def task_tour(
 ) -> dict[str, Any]:
     """All methods on one simulated task, and the report; returns what results.json holds."""
     make_folder(out)
-    from rdeepsense.report.reproduction import write
-    from rdeepsense.reproduce.presets import PRESETS
-    from rdeepsense.reproduce.run import default_methods, run
+    from rdeepsense.experiments.paper.presets import PRESETS
+    from rdeepsense.experiments.paper.run import default_methods, run
+    from rdeepsense.experiments.report.reproduction import write
 
     size = preset or PRESETS["quick"]
     terminal.line(
@@ -91,9 +91,9 @@ def task_tour(
 
 def _methods(task: dict[str, Any]) -> Any:
     """One method of each family."""
-    from rdeepsense.report.cell_text import count, number
-    from rdeepsense.report.method_styles import representatives
-    from rdeepsense.report.task_tables import ours
+    from rdeepsense.experiments.report.cell_text import count, number
+    from rdeepsense.experiments.report.method_styles import representatives
+    from rdeepsense.experiments.report.task_tables import ours
 
     note = (
         f"Mean ± standard error over test {task['grouped_by']}s and trainings. Area: deviation "
@@ -116,9 +116,9 @@ def known_truth_tour(
     require("matplotlib", "report")
     make_folder(out)
     from rdeepsense.estimators import RDeepSenseRegressor
-    from rdeepsense.report.figures import known_truth
-    from rdeepsense.report.saving import save
-    from rdeepsense.tasks.known_truth import simulate
+    from rdeepsense.experiments.report.saving import save
+    from rdeepsense.experiments.tasks.known_truth import simulate
+    from rdeepsense.plot.figures import known_truth
 
     train, test = simulate(rows, 2 * seed), simulate(test_rows, 2 * seed + 1)
     terminal.line(
@@ -157,7 +157,7 @@ def _compare(dist: Gaussian, test: KnownTruth, passes: int, seconds: float) -> d
     import numpy as np
 
     from rdeepsense import metrics
-    from rdeepsense.tasks.known_truth import kl_from_truth
+    from rdeepsense.experiments.tasks.known_truth import kl_from_truth
 
     figures = metrics.evaluate(dist, test.y) | {
         "kl_from_truth": kl_from_truth(test.truth, dist),
@@ -212,8 +212,8 @@ def _slice(model: Any, seed: int) -> Slice:
     """Along x0 at x1 = x2 = 1, x3 = 0."""
     import numpy as np
 
-    from rdeepsense.report.figures import Slice
-    from rdeepsense.tasks.known_truth import truth_at
+    from rdeepsense.experiments.tasks.known_truth import truth_at
+    from rdeepsense.plot.figures import Slice
 
     x0 = np.linspace(-2, 2, 300)
     X = np.column_stack([x0, np.ones_like(x0), np.ones_like(x0), np.zeros_like(x0)])

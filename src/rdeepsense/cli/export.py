@@ -91,18 +91,18 @@ def export(
     if to is Form.folded:
         if fine_tune:
             raise InputError("--fine-tune is for --dtype int8 of c99 and onnx")
-        from rdeepsense.device.fold import fold, save
+        from rdeepsense.deploy.fold import fold, save
 
         check_outputs({"--output": output}, inputs=(model,))
         save(fold(estimator, method), output)
-        terminal.line(f"wrote {output}; rdeepsense.device.load({str(output)!r}) runs it")
+        terminal.line(f"wrote {output}; rdeepsense.deploy.load({str(output)!r}) runs it")
         return
     rows = None if data is None else _rows(estimator, data, target or [])
-    from rdeepsense.training.progress import progress_for
+    from rdeepsense.progress import progress_for
 
     progress = progress_for(True)
     if to is Form.onnx:
-        from rdeepsense.device.onnx import export_onnx
+        from rdeepsense.deploy.onnx.export import export_onnx
 
         check_outputs({"--output": output}, inputs=(model, *([] if data is None else [data])))
         made = export_onnx(
@@ -112,7 +112,7 @@ def export(
         _tell_quality(terminal, made["quality"], fine_tune)
         terminal.line(f"wrote {output}: {made['bytes']:,} bytes, opset {made['opset']}")
         return
-    from rdeepsense.device.c99.export import Options, export_c99
+    from rdeepsense.deploy.c.export import Options, export_c99
 
     options = Options(dtype.value, name, max_nll_change, sure, method, fine_tune)
     report = export_c99(estimator, output, options, rows, progress)

@@ -143,8 +143,8 @@ def fit(
     rows, scores = source.judge(terminal, model)
     terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
     if plot is not None:
-        from rdeepsense.report.saving import save
-        from rdeepsense.report.selection import plot_selection
+        from rdeepsense.experiments.report.saving import save
+        from rdeepsense.plot.selection import plot_selection
 
         for path in save(plot_selection(model), plot):
             terminal.line(f"wrote {path}")

@@ -13,7 +13,7 @@ from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
     from rdeepsense.cli.terminal import Terminal
-    from rdeepsense.estimators.parquet import ParquetTable
+    from rdeepsense.data.parquet import ParquetTable
 
 NUMERIC = ("numbers", "yes/no")
 USES = {"train": "", "validation": "validation_"}
@@ -45,7 +45,7 @@ class Folder:
                 f"--test-fraction {test_fraction}: is for a table in memory; keep some of the "
                 "files elsewhere and give them to rdeepsense evaluate"
             )
-        from rdeepsense.estimators.parquet import ParquetTable
+        from rdeepsense.data.parquet import ParquetTable
 
         source = ParquetTable(path, ignore)
         named = [*targets, *([groups] if groups else [])]

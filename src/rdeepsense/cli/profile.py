@@ -39,10 +39,11 @@ def profile(
     Each form predicts one row of the model file on one thread. All take turns in each round; the
     round with the smallest median counts. Forms of C are compiled on the first run.
     """
-    from rdeepsense.device import energy, profiles
-    from rdeepsense.device.forms import NAMES, check_names, form
-    from rdeepsense.device.profile import profile as measure
-    from rdeepsense.device.subject import Subject
+    from rdeepsense.deploy.profile import devices as profiles
+    from rdeepsense.deploy.profile import energy
+    from rdeepsense.deploy.profile.candidates import NAMES, check_names, form
+    from rdeepsense.deploy.profile.measure import profile as measure
+    from rdeepsense.deploy.profile.subject import Subject
 
     check_outputs({"--json": json, "--plot": plot}, inputs=(model,))
     if plot is not None:
@@ -66,8 +67,8 @@ def profile(
         write_json(json, found)
         terminal.line(f"wrote {json}")
     if plot is not None:
-        from rdeepsense.report.profile_figure import plot_profile
-        from rdeepsense.report.saving import save
+        from rdeepsense.experiments.report.profile_figure import plot_profile
+        from rdeepsense.experiments.report.saving import save
 
         for path in save(plot_profile(found), plot):
             terminal.line(f"wrote {path}")

@@ -11,7 +11,7 @@ from rdeepsense.cli.terminal import Terminal, make_folder, new_table
 from rdeepsense.errors import RDeepSenseError, require
 
 if TYPE_CHECKING:
-    from rdeepsense.reproduce.run import Outcome
+    from rdeepsense.experiments.paper.run import Outcome
 
 
 def reproduce(
@@ -47,11 +47,11 @@ def reproduce(
     OUT/cells: a run that was stopped goes on where it was, and what is there is not run again.
     """
     require("matplotlib", "report")
-    from rdeepsense.report.reproduction import write
-    from rdeepsense.report.summary_tables import verdicts
-    from rdeepsense.reproduce.presets import preset as preset_named
-    from rdeepsense.reproduce.presets import tasks_named
-    from rdeepsense.reproduce.run import RESULTS, run
+    from rdeepsense.experiments.paper.presets import preset as preset_named
+    from rdeepsense.experiments.paper.presets import tasks_named
+    from rdeepsense.experiments.paper.run import RESULTS, run
+    from rdeepsense.experiments.report.reproduction import write
+    from rdeepsense.experiments.report.summary_tables import verdicts
 
     tasks, size = tasks_named(task), preset_named(preset)
     make_folder(out)

@@ -28,7 +28,7 @@ def split_off(
     """
     import numpy as np
 
-    from rdeepsense.estimators.holdout import distinct
+    from rdeepsense.data.splits import distinct
 
     if not 0 <= fraction < 1:
         raise InputError(f"--test-fraction {fraction}: must be at least 0 and below 1")

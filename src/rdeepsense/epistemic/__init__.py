@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.epistemic.delta import by_delta
 from rdeepsense.epistemic.laplace import Laplace, by_laplace, features
 from rdeepsense.epistemic.moments import by_moments
 from rdeepsense.epistemic.sample import by_sampling
 from rdeepsense.errors import InputError
-from rdeepsense.recipe import StochasticNetwork
 
 METHODS = ("delta", "moments", "laplace", "sample")
 

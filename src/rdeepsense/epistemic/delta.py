@@ -19,9 +19,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
-from rdeepsense.recipe import StochasticNetwork
 
 # Whether one mask entry is a whole channel; None where the method has no rule.
 BY_CHANNEL = {

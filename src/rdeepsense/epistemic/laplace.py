@@ -29,12 +29,12 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 from torch.nn import functional
 
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
 from rdeepsense.heads.categorical import CategoricalParams
 from rdeepsense.heads.gaussian import GaussianParams
 from rdeepsense.heads.student import StudentTParams
-from rdeepsense.recipe import StochasticNetwork
 
 MOST_INPUTS = 1_024  # more, as in windows of raw samples, would make the matrix too large
 LOG_PRIOR = (-12.0, 12.0)  # where the precision of the prior is sought

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
-from rdeepsense.recipe import StochasticNetwork
 
 NODES = 24  # of Gauss-Hermite quadrature; the integrands are smooth
 KNOWN = "Linear, Conv1d, Conv2d, ReLU, Tanh, Sigmoid, Dropout, Flatten, Identity in Sequential"

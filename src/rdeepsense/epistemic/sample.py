@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.heads import Params
-from rdeepsense.recipe import StochasticNetwork
 
 CHUNK = 8_192  # rows times passes of one batch
 

@@ -13,32 +13,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from rdeepsense import calibration, metrics
-from rdeepsense.conformal import Conformal
+from rdeepsense.calibration.conformal import Conformal
+from rdeepsense.data import checks, names
+from rdeepsense.data.parquet import ParquetTable
+from rdeepsense.data.rows import SET_ASIDE, Data
+from rdeepsense.data.splits import Part, distinct, evenly, validation_fraction
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.epistemic.novelty import Novelty, bounded
 from rdeepsense.errors import InputError
-from rdeepsense.estimators import checks, model_io, names
-from rdeepsense.estimators.holdout import Part, distinct, evenly, validation_fraction
-from rdeepsense.estimators.parquet import ParquetTable
+from rdeepsense.fitting import store as model_io
 
 Floats = NDArray[np.float64]
-SET_ASIDE = 0.2  # of the rows, for conformal prediction
-
-
-@dataclass(frozen=True)
-class Data:
-    """The rows of one fit: checked, encoded, split."""
-
-    X: NDArray[Any]
-    y: NDArray[Any]
-    rows: Part  # all that may be learnt from, validation included where it is split off
-    train: Part
-    X_val: NDArray[Any]
-    y_val: NDArray[Any]
-    validation: Part
-    labels: NDArray[Any] | None  # class numbers, for splits that keep every class's share
-    split_off: bool  # whether the validation rows are rows of X
-    seed: int
 
 
 @dataclass(frozen=True)

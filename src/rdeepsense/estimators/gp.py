@@ -14,16 +14,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rdeepsense.data import checks
+from rdeepsense.data.rows import Data
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian, concatenate
 from rdeepsense.errors import InputError, ModelFileError, require
-from rdeepsense.estimators import checks, model_io
-from rdeepsense.estimators.base import Data, DistributionEstimator, Judged
-from rdeepsense.estimators.gp_learning import Plan, learn_classes, learn_exact, learn_sparse
-from rdeepsense.estimators.gp_models import GP, ExactGP, SparseGP
-from rdeepsense.estimators.inference import choose_device
-from rdeepsense.estimators.scaling import Scaler
-from rdeepsense.estimators.targets import ClassTargets, RegressionTargets
-from rdeepsense.training.progress import progress_for
+from rdeepsense.estimators.base import DistributionEstimator, Judged
+from rdeepsense.fitting import store as model_io
+from rdeepsense.fitting.gp_models import GP, ExactGP, SparseGP
+from rdeepsense.fitting.gp_training import Plan, learn_classes, learn_exact, learn_sparse
+from rdeepsense.fitting.passes import choose_device
+from rdeepsense.fitting.target import ClassTargets, RegressionTargets
+from rdeepsense.progress import progress_for
 
 METHODS = ("auto", "exact", "variational")
 EXACT_ROWS = 3_000

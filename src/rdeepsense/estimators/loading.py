@@ -11,9 +11,9 @@ from rdeepsense import model_file
 from rdeepsense.errors import ModelFileError
 from rdeepsense.estimators.gp import GPClassifier, GPRegressor
 from rdeepsense.estimators.mcdrop import MCDropClassifier, MCDropRegressor
-from rdeepsense.estimators.model_io import restore
 from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.estimators.ssp import SSPClassifier, SSPRegressor
+from rdeepsense.fitting.store import restore
 
 ESTIMATORS: dict[str, Any] = {
     kind.__name__: kind

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from rdeepsense.data import checks
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Gaussian
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
-from rdeepsense.estimators import checks
-from rdeepsense.estimators.inference import choose_device, matched, sampled_passes
 from rdeepsense.estimators.network_estimator import NetworkEstimator
-from rdeepsense.estimators.scaling import Scaler
-from rdeepsense.estimators.targets import ClassTargets, RegressionTargets
-from rdeepsense.recipe import StochasticNetwork
+from rdeepsense.fitting.passes import choose_device, matched, sampled_passes
+from rdeepsense.fitting.target import ClassTargets, RegressionTargets
 
 NOISE = ("tuned", "none")
 VARIANCE_FLOOR = 1e-6  # of a standardised target: with ReLU, k passes can agree to the last bit

@@ -11,20 +11,22 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from rdeepsense.data import checks
+from rdeepsense.data.rows import Data
+from rdeepsense.data.scaling import Scaler
+from rdeepsense.data.stream import StreamedData, open_table
 from rdeepsense.distributions import AnyDistribution
+from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.errors import InputError, ModelFileError
-from rdeepsense.estimators import checks, model_io
-from rdeepsense.estimators.base import Data, DistributionEstimator, Judged
-from rdeepsense.estimators.choosing import choose
-from rdeepsense.estimators.inference import choose_device
-from rdeepsense.estimators.learning import Learner
-from rdeepsense.estimators.opening import StreamedData, open_table
-from rdeepsense.estimators.scaling import Scaler
-from rdeepsense.estimators.streaming import StreamLearner
+from rdeepsense.estimators.base import DistributionEstimator, Judged
+from rdeepsense.fitting import store as model_io
+from rdeepsense.fitting.candidates import Candidate, candidates
+from rdeepsense.fitting.passes import choose_device
+from rdeepsense.fitting.select import choose
+from rdeepsense.fitting.stream_trainer import StreamLearner
+from rdeepsense.fitting.trainer import Learner
 from rdeepsense.networks import NAMED, DeepSense, dense
-from rdeepsense.recipe import StochasticNetwork, convert
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.selection import Candidate, candidates
 
 
 class NetworkEstimator(DistributionEstimator):

@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from rdeepsense.data import checks, names
+from rdeepsense.data.rows import Data
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.epistemic.classes import mutual_information
 from rdeepsense.errors import InputError
-from rdeepsense.estimators import checks, names
-from rdeepsense.estimators.base import Data, Judged
-from rdeepsense.estimators.distillation import lessons
-from rdeepsense.estimators.epistemic import TOTALS, Epistemic
-from rdeepsense.estimators.inference import choose_device, matched, sampled_passes, single_pass
+from rdeepsense.estimators.base import Judged
 from rdeepsense.estimators.network_estimator import NetworkEstimator
-from rdeepsense.estimators.scaling import Scaler
-from rdeepsense.estimators.targets import ClassTargets, RegressionTargets
-from rdeepsense.recipe import StochasticNetwork
+from rdeepsense.fitting.distillation_set import lessons
+from rdeepsense.fitting.epistemic import TOTALS, Epistemic
+from rdeepsense.fitting.passes import choose_device, matched, sampled_passes, single_pass
+from rdeepsense.fitting.target import ClassTargets, RegressionTargets
 
 Floats = NDArray[np.float64]
 LIKELIHOODS = ("student", "gaussian")

@@ -13,15 +13,15 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import nn
 
+from rdeepsense.data import checks
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Mixture
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
-from rdeepsense.estimators import checks
-from rdeepsense.estimators.inference import choose_device, single_pass
 from rdeepsense.estimators.network_estimator import NetworkEstimator
 from rdeepsense.estimators.rdeepsense import regression_likelihoods
-from rdeepsense.estimators.scaling import Scaler
-from rdeepsense.estimators.targets import ClassTargets, RegressionTargets
-from rdeepsense.recipe import StochasticNetwork
+from rdeepsense.fitting.passes import choose_device, single_pass
+from rdeepsense.fitting.target import ClassTargets, RegressionTargets
 from rdeepsense.scoring import BrierScore, ScoringRule
 
 ADVERSARIAL_STEP = 0.05  # standard deviations of an input: about 1 % of its range, as in its paper

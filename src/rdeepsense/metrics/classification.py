@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.distributions.checks import Array, IntArray
-from rdeepsense.metrics.entering import as_classes, truth_of
+from rdeepsense.metrics.checks import as_classes, truth_of
 
 
 def accuracy(dist: AnyDistribution, y: npt.ArrayLike) -> float:

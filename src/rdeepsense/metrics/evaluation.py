@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from rdeepsense.distributions import AnyDistribution
+from rdeepsense.metrics.checks import truth_of
 from rdeepsense.metrics.classification import accuracy, brier, ece, f1, mefp
-from rdeepsense.metrics.entering import truth_of
 from rdeepsense.metrics.general import nll
 from rdeepsense.metrics.regression import (
     calibration_curve,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.distributions.checks import Array
 from rdeepsense.errors import InputError
-from rdeepsense.metrics.entering import truth_of
+from rdeepsense.metrics.checks import truth_of
 
 Metric = Callable[[AnyDistribution, npt.ArrayLike], float]
 

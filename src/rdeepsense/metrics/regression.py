@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.distributions.checks import Array
 from rdeepsense.errors import InputError
-from rdeepsense.metrics.entering import as_regression, refuse_empty, truth_of
+from rdeepsense.metrics.checks import as_regression, refuse_empty, truth_of
 from rdeepsense.metrics.general import nll
 
 # The paper's levels (section 4.4): 90 % is not among them.

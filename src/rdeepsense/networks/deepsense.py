@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from rdeepsense.errors import InputError
+from rdeepsense.networks.rotation import AXES, RandomTurn
 from rdeepsense.networks.spectrum import FrequencyResponse
-from rdeepsense.networks.turning import AXES, RandomTurn
 
 KERNEL, PADDING = (1, 3), (0, 1)
 POOLS = ("mean", "last")

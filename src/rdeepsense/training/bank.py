@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 
+from rdeepsense.dropout import DropoutLinear, StochasticNetwork
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
-from rdeepsense.recipe import DropoutLinear, StochasticNetwork
 
 # Layers that work entry by entry, and so on stacked members as on one.
 ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid)

@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rdeepsense.recipe import StochasticNetwork
+from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.progress import progress_for
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.bank import stack
 from rdeepsense.training.loop import train
-from rdeepsense.training.progress import progress_for
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
 
 # Of one layer, over all members and rows of a batch: what fits in the caches of a CPU, and what

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from rdeepsense.errors import TrainingError
+from rdeepsense.progress import Progress, Silent
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.average import EVERY, MovingAverage
 from rdeepsense.training.bank import Bank
@@ -25,7 +26,6 @@ from rdeepsense.training.capture import fastest, tensor_cores
 from rdeepsense.training.checkpoint import Checkpoint, fingerprint
 from rdeepsense.training.dense_step import step_for
 from rdeepsense.training.interrupt import StopOnInterrupt
-from rdeepsense.training.progress import Progress, Silent
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
 from rdeepsense.training.threads import sensible_threads
 

@@ -1,0 +1,1 @@
+"""Tables before they are rows of a fit: checks, names, scaling, splits, Parquet streams."""

@@ -1,0 +1,122 @@
+"""Generated C, compiled for this machine once and kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from rdeepsense.deploy.c.measure import compiler
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.errors import InputError
+
+LIBRARY = ("-std=c99", "-O3", "-march=native", "-shared", "-fPIC")
+
+
+@dataclass(frozen=True)
+class Program:
+    """C that predicts one row, and the models whose tables it reads.
+
+    Among the files are model.h and model.c with `model_predict`, whatever is behind it.
+    """
+
+    files: Mapping[str, str]  # by path; the tables are not among them
+    sources: tuple[Source, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of all tables."""
+        return sum(table.bytes() for source in self.sources for table in source.tables)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to build of a program: how, and with what around it."""
+
+    suffix: str
+    flags: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
+
+
+def need_compiler(what: str) -> str:
+    """The system's C compiler, or an error that says what wanted it."""
+    cc = compiler()
+    if cc is None:
+        raise InputError(f"{what} needs a C compiler: none of cc, gcc, clang was found")
+    return cc
+
+
+def build(cc: str, program: Program, targets: Sequence[Target]) -> list[Path]:
+    """The targets, built now or found in the cache; the tables are compiled once for all."""
+    cache = _cache_folder()
+    paths = [cache / f"{_digest(cc, program, target)}{target.suffix}" for target in targets]
+    if all(path.exists() for path in paths):
+        return paths
+    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=cache) as name:
+        folder = Path(name)
+        _write(folder, program.files)
+        objects = []
+        for source in program.sources:
+            stem = f"{source.name}_weights"
+            (folder / f"{stem}.c").write_text(source.weights())
+            _run(folder, [cc, "-std=c99", "-fPIC", "-c", f"{stem}.c"])
+            objects.append(f"{stem}.o")
+        own = [file for file in program.files if file.endswith(".c")]
+        for path, target in zip(paths, targets, strict=True):
+            _write(folder, target.files)
+            texts = [*own, *target.files, *objects]
+            _run(folder, [cc, *target.flags, *texts, "-o", path.name, *target.libraries])
+            os.replace(folder / path.name, path)
+    return paths
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for file, text in files.items():
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(text)
+
+
+def _run(folder: Path, command: list[str]) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise InputError(f"{command[0]} could not compile the model: {done.stderr.strip()[:300]}")
+
+
+def _digest(cc: str, program: Program, target: Target) -> str:
+    """Of the text and the numbers, the compiler and this processor."""
+    texts = [cc, _processor(), *target.flags, *target.files.values(), *program.files.values()]
+    digest = hashlib.sha256("\0".join(texts).encode())
+    for source in program.sources:
+        for table in source.tables:
+            digest.update(np.ascontiguousarray(table.values).tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _cache_folder() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME")
+    if sys.platform == "darwin" and not home:
+        return Path.home() / "Library" / "Caches" / "rdeepsense"
+    return (Path(home) if home else Path.home() / ".cache") / "rdeepsense"
+
+
+def _processor() -> str:
+    """What -march=native depends on: a cache folder may be shared by several machines."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() + platform.node()
+    return "".join(
+        sorted(
+            {line for line in text.splitlines() if line.startswith(("flags", "Feat", "model name"))}
+        )
+    )

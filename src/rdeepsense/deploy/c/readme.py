@@ -1,0 +1,151 @@
+"""The README that goes with an export."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.text import labelled, remark
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.networks import HALF_CHANGE
+
+EXAMPLES = {
+    True: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
+    float probs[@NAME@_OUTPUTS]@room@;
+    static float scratch[(@NAME@_SCRATCH_BYTES + 3) / 4];
+    int status = @name@_predict(x, probs, @given@scratch);
+""",
+    False: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
+    float mean[@NAME@_OUTPUTS], std[@NAME@_OUTPUTS]@room@;
+    static float scratch[(@NAME@_SCRATCH_BYTES + 3) / 4];
+    int status = @name@_predict(x, mean, std, @given@scratch);
+""",
+}
+
+
+def readme(source: Source, report: dict[str, Any]) -> str:
+    """What the folder holds, how to call it, what it costs and how good it is."""
+    folded, size = source.folded, report["bytes"]
+    example = EXAMPLES[folded.is_classifier]
+    room, given = "", ""
+    if folded.doubt is not None:
+        room, given = ", epistemic[@NAME@_OUTPUTS]", "epistemic, "
+    example = source.fill(example.replace("@room@", room).replace("@given@", given))
+    lines = [
+        f"# {source.name}",
+        "",
+        f"A {folded.head} network, {source.values['widths']}, weights in {source.values['dtype']}, "
+        f"exported by rdeepsense {remark(folded.version)}. Plain C99; needs no library.",
+        *_kept(report),
+        "",
+        *example.splitlines(),
+        "",
+        "Build it with `model.c` and `weights.c`. Optimise: `-O2` on Cortex-M, `-O3` elsewhere, on",
+        "a PC also `-march=native`; wide instructions are used where the compiler knows of them.",
+        *(
+            ["On 32-bit ARM add `-mfp16-format=ieee`, so that the processor converts half floats."]
+            if source.network.dtype == "float16"
+            else []
+        ),
+        "Check it on the device itself:",
+        "",
+        "    cc -std=c99 -O2 selftest.c model.c weights.c -o selftest && ./selftest",
+        "",
+        "`exp`, `log1p`, `sqrt` and softplus are its own, with a relative error of at most 6e-7.",
+        "",
+        *_epistemic(source, report),
+        "## Inputs",
+        "",
+        f"An input further than {source.network.reach:g} standard deviations of the training rows "
+        "from their mean is out of range.",
+        (
+            "An input that is NaN counts as its mean."
+            if folded.missing == "mean"
+            else "An input that is NaN is refused."
+        ),
+        "",
+        "| x | name [unit] | mean | standard deviation |",
+        "|---|---|---|---|",
+    ]
+    inputs = labelled(folded.features, folded.feature_units, folded.inputs)
+    for k, (text, mean, std) in enumerate(zip(inputs, folded.centre, folded.scale, strict=True)):
+        lines.append(f"| {k} | {text} | {mean:.6g} | {std:.6g} |")
+    lines += [
+        *_outputs(folded),
+        "",
+        "## Cost",
+        "",
+        f"- {report['multiply_adds']:,} multiply-adds",
+        f"- {size['tables_in_flash']:,} bytes of tables (flash)",
+        f"- {size['ram_scratch']:,} bytes of scratch (RAM), the caller's",
+    ]
+    if size["code_in_flash"] is not None:
+        lines.append(
+            f"- {size['code_in_flash']:,} bytes of code, {size['stack']:,} bytes of stack "
+            f"({size['measured_with']})"
+        )
+    lines += ["", "## Quality", ""]
+    quality = report["quality"]
+    if quality is None:
+        lines.append("Not measured: the model file carries no rows and none were given.")
+    else:
+        lines += [
+            f"On {quality['rows']} rows ({quality['rows_from']}).",
+            "",
+            "| | trained | exported |",
+        ]
+        lines.append("|---|---|---|")
+        for key, value in quality["before"].items():
+            lines.append(f"| {key} | {value:.4f} | {quality['after'][key]:.4f} |")
+        if made := quality.get("fine_tuned"):
+            lines += [
+                "",
+                f"The weights were fine-tuned for int8 on {made['rows']} other rows; without that "
+                f"the NLL rises by {made['nll_change_without']:.4f}.",
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _kept(report: dict[str, Any]) -> list[str]:
+    """Which layers of a float16 export are not."""
+    if not report["kept_float32"]:
+        return []
+    kept = ", ".join(map(str, report["kept_float32"]))
+    what = "a probability" if report["head"] == "categorical" else "a mean or std"
+    unit = "" if report["head"] == "categorical" else " of the std"
+    return [
+        f"Of its {len(report['layers'])} layers, from 0 on, kept in float32: {kept}. With all in "
+        f"float16 {what} would move by more than {HALF_CHANGE:g}{unit}."
+    ]
+
+
+def _outputs(folded: Folded) -> list[str]:
+    """What the numbers that come out are, as far as that is known."""
+    if folded.classes is not None:
+        texts = [remark(str(label)) for label in folded.classes]
+        what = f"class of {remark(folded.targets[0])}" if folded.targets else "class"
+    else:
+        texts, what = labelled(folded.targets, folded.target_units, folded.outputs), "name [unit]"
+    if not any(texts):
+        return []
+    name = "probs" if folded.is_classifier else "mean, std"
+    lines = ["", "## Outputs", "", f"| {name} | {what} |", "|---|---|"]
+    return lines + [f"| {k} | {text} |" for k, text in enumerate(texts)]
+
+
+def _epistemic(source: Source, report: dict[str, Any]) -> list[str]:
+    if source.folded.doubt is None:
+        return []
+    matrix = report["epistemic"]["matrix"]
+    what = '`std` is that of `predict_dist(X, epistemic="laplace")`; `epistemic` is the part of it'
+    if source.folded.is_classifier:
+        what = '`probs` are those of `predict_dist(X, epistemic="laplace")`; `epistemic` is the std'
+    return [
+        "## Inputs unlike the training rows",
+        "",
+        what + (" of each logit" if source.folded.is_classifier else "") + " that is",
+        "doubt about what was learnt, as `epistemic_std(X)` gives it: the Laplace approximation of",
+        f"the last layer, the upper triangle of a matrix of {matrix} x {matrix} in float32, "
+        f"{report['epistemic']['bytes_in_flash']:,} bytes.",
+        "",
+    ]

@@ -1,0 +1,102 @@
+"""The constant tables of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.deploy.folded.model import Floats, Folded
+from rdeepsense.deploy.networks import FloatNetwork
+from rdeepsense.deploy.quantise import Int8Network
+
+BYTES = {"float": 4, "int32_t": 4, "uint16_t": 2, "int8_t": 1}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A constant array; `size` is C's own expression where it is not the length."""
+
+    kind: str
+    name: str
+    values: NDArray[Any]
+    size: str | None = None
+
+    def declaration(self) -> str:
+        return f"extern const {self.kind} {self.name}[];\n"
+
+    def bytes(self) -> int:
+        return BYTES[self.kind] * self.values.size
+
+    def words(self) -> NDArray[np.uint32]:
+        """What the self-test sees of each number."""
+        if self.kind == "float":
+            return self.values.astype(np.float32).ravel().view(np.uint32)
+        return self.values.ravel().astype(np.int64).astype(np.uint32)
+
+
+def checksum(tables: list[Table]) -> int:
+    """Sum of word_i (2 i + 1), modulo 2^32."""
+    words = np.concatenate([table.words() for table in tables])
+    factors = 2 * np.arange(len(words), dtype=np.uint32) + np.uint32(1)
+    return int((words * factors).sum(dtype=np.uint32))
+
+
+def tables_of(
+    name: str, folded: Folded, network: FloatNetwork | Int8Network, sure: Floats | None
+) -> list[Table]:
+    """All tables of a model, every name with its prefix."""
+    tables = _int8(network) if isinstance(network, Int8Network) else _float(network)
+    if folded.spread is not None and folded.shift is not None:
+        tables.append(Table("float", "spread", folded.spread))
+        if np.any(folded.shift):
+            tables.append(Table("float", "shift", folded.shift))
+        if sure is not None:
+            tables.append(Table("float", "sure_std", sure))
+    if folded.doubt is not None and isinstance(network, FloatNetwork):
+        tables.append(Table("float", "root", _triangle(network)))
+        tables.append(Table("float", "gain", folded.doubt.gain))
+        tables.append(Table("float", "doubt", folded.doubt.std))
+    return [Table(t.kind, f"{name}_{t.name}", t.values, t.size) for t in tables]
+
+
+def _float(network: FloatNetwork) -> list[Table]:
+    tables = [
+        Table("float", "centre", network.centre),
+        Table("float", "per_scale", network.per_scale),
+    ]
+    for k, layer in enumerate(network.layers):
+        columns: NDArray[Any] = np.ascontiguousarray(layer.weight.T)
+        if layer.dtype == "float16":
+            tables.append(Table("uint16_t", f"weight_{k}", columns.view(np.uint16)))
+        else:
+            tables.append(Table("float", f"weight_{k}", columns))
+        tables.append(Table("float", f"bias_{k}", layer.bias))
+    return tables
+
+
+def _int8(network: Int8Network) -> list[Table]:
+    packed = np.concatenate([layer.packed() for layer in network.layers])
+    tables = [
+        Table("float", "centre", network.centre),
+        Table("float", "per_step", network.per_step),
+        Table("int8_t", "weights", packed, f"{packed.size} + PAD"),
+    ]
+    for k, layer in enumerate(network.layers):
+        tables.append(Table("float", f"bias_{k}", layer.bias))
+        tables.append(Table("float", f"factor_{k}", layer.factor))
+    tables.append(Table("float", "head_bias", network.head_bias))
+    return tables
+
+
+def _triangle(network: FloatNetwork) -> NDArray[np.float32]:
+    """The doubt's matrix from its diagonal on, row by row; C has phi times the layer's gain."""
+    assert network.root is not None
+    root, hidden = network.root.copy(), 0
+    if len(network.layers) > 1:
+        hidden = network.layers[-1].weight.shape[1]
+        root[:hidden] /= np.float32(network.layers[-1].gain)
+    root[hidden:-1] /= np.float32(network.layers[0].gain)
+    return root[np.triu_indices(len(root))]

@@ -1,0 +1,1 @@
+"""The folded model: plain dense layers and a few numbers, run with numpy alone."""

@@ -1,0 +1,1 @@
+"""What a prediction costs: time, memory, instructions, energy, beside other methods."""

@@ -1,0 +1,163 @@
+"""What one prediction costs: passes, multiply-adds and bytes counted, time and energy measured.
+
+Counted are the dense layers (a multiply-add for each weight and pass) and the float32 weights and
+biases that must be stored. Measured is the network with its head, from scaled inputs to the
+parameters of the distribution, on one thread and for one row.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rdeepsense.deploy.profile.energy import Meter
+
+BYTES_OF_A_NUMBER = 4  # float32
+ROUND_SECONDS = 5e-3  # of one method in one round
+METER_SECONDS = 0.3  # long enough for a counter that ticks each millisecond
+
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a method predicts one row with dense networks of the given widths."""
+
+    widths: tuple[int, ...]  # inputs, hidden layers, columns of the output layer
+    likelihood: str
+    passes: int
+    ensemble: bool = False  # the passes are of networks of their own, not of one with dropout on
+
+    @classmethod
+    def of(
+        cls,
+        estimator: str,
+        inputs: int,
+        hidden: Sequence[int],
+        outputs: int,
+        classes: bool,
+        passes: int,
+    ) -> Plan:
+        """The plan of an estimator: `RDeepSense`, `MCDrop` or `SSP`.
+
+        The output layer has a column for each class, or mean and spread of each output; MCDrop,
+        whose spread comes from the passes, has the mean alone.
+        """
+        likelihood, columns = "gaussian", 2 * outputs
+        if classes:
+            likelihood, columns = "categorical", outputs
+        elif estimator == "MCDrop":
+            likelihood, columns = "point", outputs
+        return cls((inputs, *hidden, columns), likelihood, passes, estimator == "SSP")
+
+    @property
+    def multiply_adds(self) -> int:
+        """A weight is used once in each pass."""
+        return self.passes * sum(a * b for a, b in pairwise(self.widths))
+
+    @property
+    def bytes(self) -> int:
+        """Weights and biases of all networks."""
+        numbers = sum(a * b + b for a, b in pairwise(self.widths))
+        return BYTES_OF_A_NUMBER * numbers * (self.passes if self.ensemble else 1)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch on one thread, without gradients."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def prediction(plan: Plan, batched: bool = False) -> Call:
+    """One prediction of one row, to be timed under `one_thread`.
+
+    The passes follow one another, as in the paper; `batched` runs those of one network as one batch
+    of equal rows instead. Several passes end in the mean and the variance over them.
+    """
+    import torch
+
+    from rdeepsense.dropout import convert
+    from rdeepsense.heads import head_named
+    from rdeepsense.networks import dense
+
+    inputs, *hidden, columns = plan.widths
+    outputs = columns // head_named(plan.likelihood).columns_per_output
+    networks = [
+        convert(dense(inputs, hidden, outputs), plan.likelihood, drop_prob=0.1).eval()
+        for _ in range(plan.passes if plan.ensemble else 1)
+    ]
+    row = torch.randn(1, inputs)
+    if plan.passes == 1:
+        return lambda: networks[0](row)
+    if not plan.ensemble:
+        networks[0].train()  # dropout is all there is to switch on
+        networks *= plan.passes
+    rows = row.repeat(plan.passes, 1)
+
+    def passes() -> object:
+        if batched:
+            drawn = networks[0](rows)
+        else:
+            drawn = map(torch.cat, zip(*(network(row) for network in networks), strict=True))
+        return [(values.mean(0), values.var(0, correction=0)) for values in drawn]
+
+    return passes
+
+
+def microseconds(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
+    """The median time of each call over rounds in which all calls have their turn.
+
+    Interleaved, because a machine that is busy or throttles for a while then slows all alike.
+    """
+    repeats = {name: _repeats(call, ROUND_SECONDS) for name, call in calls.items()}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            for _ in range(repeats[name]):
+                call()
+            times[name].append((time.perf_counter() - begin) / repeats[name])
+    return {name: 1e6 * statistics.median(own) for name, own in times.items()}
+
+
+def millijoules(calls: Mapping[str, Call], meter: Meter, rounds: int = 3) -> dict[str, float]:
+    """The median energy of each call, likewise in interleaved rounds."""
+    repeats = {name: _repeats(call, METER_SECONDS) for name, call in calls.items()}
+    used: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            used[name].append(meter.joules(_repeated(call, repeats[name])) / repeats[name])
+    return {name: 1e3 * statistics.median(own) for name, own in used.items()}
+
+
+def _repeated(call: Call, times: int) -> Callable[[], None]:
+    def work() -> None:
+        for _ in range(times):
+            call()
+
+    return work
+
+
+def _repeats(call: Call, seconds: float) -> int:
+    """How often to call so that it takes about so long; the first calls warm up."""
+    call()
+    best = min(_seconds(call) for _ in range(3))
+    return max(1, round(seconds / max(best, 1e-9)))
+
+
+def _seconds(call: Call) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin

@@ -1,0 +1,17 @@
+"""The two-step recipe (section 3.1): dropout on every layer, a distribution at the output."""
+
+from rdeepsense.dropout.conversion import convert
+from rdeepsense.dropout.layers import DropoutConv1d, DropoutConv2d, DropoutLayer, DropoutLinear
+from rdeepsense.dropout.network import StochasticNetwork
+from rdeepsense.dropout.recurrent import DropoutGRU, DropoutLSTM
+
+__all__ = [
+    "DropoutConv1d",
+    "DropoutConv2d",
+    "DropoutGRU",
+    "DropoutLSTM",
+    "DropoutLayer",
+    "DropoutLinear",
+    "StochasticNetwork",
+    "convert",
+]

@@ -1,0 +1,173 @@
+"""From a network to a stochastic one: the two steps of section 3.1."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from rdeepsense.dropout.layers import DropoutLinear
+from rdeepsense.dropout.network import StochasticNetwork, describe
+from rdeepsense.dropout.recurrent import DropoutRNN
+from rdeepsense.dropout.trace import Layer, evaluate, form_of, layers
+from rdeepsense.errors import ConversionError, InputError
+from rdeepsense.heads import Head, head_named
+
+
+def convert(
+    network: nn.Module,
+    likelihood: str = "gaussian",
+    drop_prob: float | Sequence[float] = 0.1,
+    input_drop_prob: float = 0.0,
+    output: str | None = None,
+    example: Tensor | None = None,
+) -> StochasticNetwork:
+    """Turn a network into a stochastic one with a distribution head.
+
+    Works on a copy and keeps the trained weights, as mean or logits. Every layer but the first
+    drops its input with `drop_prob` (one value, or one per such layer); the first, which reads the
+    sensors, with `input_drop_prob`, and so do others that read nothing else, as an `example`
+    tells. Layers are Linear; Conv1d and Conv2d, which drop whole channels; GRU and LSTM (a stack
+    is one layer), which draw one mask per sequence for their inputs, and one for the states of
+    every layer and direction; states of a layer that reads the sensors take the next layer's
+    `drop_prob`. Other layers with weights are refused, normalisations left alone.
+
+    A Dropout module that already stands before a Linear layer keeps its place and takes that
+    layer's probability, so that none is stacked on another; one before a layer with masks of
+    another form, or after the output layer, is switched off, and so is a recurrent layer's own
+    between its layers. Dropout called as a function is not seen.
+
+    The output layer is `output` by name, or the last Linear layer: in the order of execution when
+    an `example` batch of inputs is given, of registration otherwise.
+    """
+    head_type = head_named(likelihood)
+    body = copy.deepcopy(network)
+    order = layers(body, example)
+    linear = [name for name, module, *_ in order if isinstance(module, nn.Linear)]
+    if not linear:
+        raise ConversionError(
+            f"{type(network).__name__} has no Linear layer for the output; "
+            f"its modules: {', '.join(type(m).__name__ for m in network.modules())}"
+        )
+    if output is None:
+        output = linear[-1]
+    if output not in linear:
+        raise ConversionError(
+            f"output = {output!r} is not a Linear layer of the network; it has: {', '.join(linear)}"
+        )
+    end = next(k for k, found in enumerate(order, 1) if found.name == output)
+    weighted = [found for found in order[:end] if not isinstance(found.module, _DropoutNd)]
+    hidden = _hidden_probs(drop_prob, sum(not found.reads for found in weighted))
+    _insert_dropout(order[:end], check_drop_prob(input_drop_prob, "input_drop_prob"), hidden)
+    for _, module, *_ in order[end:]:  # what runs after the output layer is outside of the recipe
+        if isinstance(module, _DropoutNd):
+            module.p = 0.0
+
+    layer = body.get_submodule(output)
+    assert isinstance(layer, nn.Linear)
+    if likelihood == "categorical" and layer.out_features < 2:
+        raise ConversionError(
+            f"layer {output!r} has 1 output; the categorical likelihood needs one per class"
+        )
+    head = head_type(layer.out_features)
+    _check_returns(body, output, layer, example, order)
+    _widen(layer, head)
+    device = layer.weight.device
+    width = max(head.columns, *(found.width for found in order))
+    return StochasticNetwork(body, head.to(device), output, width).train(network.training)
+
+
+def check_drop_prob(value: float, name: str = "drop_prob") -> float:
+    """A drop probability: in [0, 1). The paper's p is the keep probability, 1 - drop_prob."""
+    if isinstance(value, str | bool) or not 0 <= value < 1:
+        raise InputError(
+            f"{name} = {value!r} is not in [0, 1); it is the probability to DROP a unit"
+        )
+    return float(value)
+
+
+def _hidden_probs(drop_prob: float | Sequence[float], hidden: int) -> list[float]:
+    """The probability of each layer that reads other layers."""
+    if isinstance(drop_prob, list | tuple):
+        if len(drop_prob) != hidden:
+            raise InputError(
+                f"drop_prob has {len(drop_prob)} values, the network {hidden} layers after the "
+                "first; give one value, or one per such layer"
+            )
+        return [check_drop_prob(value) for value in drop_prob]
+    return [check_drop_prob(drop_prob)] * hidden  # type: ignore[arg-type]
+
+
+def _insert_dropout(order: list[Layer], input_drop_prob: float, hidden: list[float]) -> None:
+    """Give each layer its dropout, in a Dropout that stands there or in the layer itself."""
+    pending: list[_DropoutNd] = []
+    for name, module, reads, _ in order:
+        if isinstance(module, _DropoutNd):
+            pending.append(module)
+            continue
+        form = form_of(name, module)
+        states = hidden[0] if hidden else 0.0  # of this layer, or of the one after the sensors'
+        drop_prob = input_drop_prob if reads else hidden.pop(0)
+        if issubclass(form, DropoutRNN):
+            form.take(module, drop_prob, states)
+        else:
+            form.take(module, 0.0 if pending and form is DropoutLinear else drop_prob)
+        for dropout in pending:
+            dropout.p = drop_prob if form is DropoutLinear else 0.0
+        pending = []
+
+
+def _check_returns(
+    body: nn.Module, output: str, layer: nn.Linear, example: Tensor | None, order: list[Layer]
+) -> None:
+    """Refuse a network whose forward changes the output layer's numbers, or returns others."""
+    if example is None:
+        example = _guess_example(body, order)
+    if example is None:
+        return  # the input has another form; every forward call checks the columns
+    seen: list[Tensor] = []
+    hook = layer.register_forward_hook(lambda _m, _args, out: seen.append(out))
+    try:
+        returned = evaluate(body, example)
+    finally:
+        hook.remove()
+    if (
+        not seen
+        or not isinstance(returned, Tensor)
+        or returned.numel() != seen[-1].numel()
+        or not torch.equal(returned.flatten(), seen[-1].flatten())
+    ):
+        raise ConversionError(
+            f"the network's forward does not return the columns of its output layer {output!r} "
+            f"as they are: the layer gave {describe(seen[-1] if seen else None)}, forward "
+            f"returned {describe(returned)}. Leave out an activation after the last layer (the "
+            "head has its own), or name the layer with output= or give example="
+        )
+
+
+def _guess_example(body: nn.Module, order: list[Layer]) -> Tensor | None:
+    """A batch that the network takes, as wide as one of its Linear layers, or None."""
+    for module in (m for _, m, *_ in order if isinstance(m, nn.Linear)):
+        example = torch.linspace(-1, 1, module.in_features).to(module.weight).repeat(2, 1)
+        try:
+            evaluate(body, example)
+        except Exception:
+            continue
+        return example
+    return None
+
+
+def _widen(layer: nn.Linear, head: Head) -> None:
+    """Add the head's further columns; the trained ones stay the mean or the logits."""
+    outputs, inputs = layer.weight.shape
+    extra = head.columns - outputs
+    layer.out_features = head.columns
+    with torch.no_grad():
+        weight = torch.cat([layer.weight, layer.weight.new_zeros(extra, inputs)])
+        trained = layer.weight.new_zeros(outputs) if layer.bias is None else layer.bias
+        bias = torch.cat([trained, trained.new_full((extra,), head.start)])
+    layer.weight = nn.Parameter(weight)
+    layer.bias = nn.Parameter(bias)

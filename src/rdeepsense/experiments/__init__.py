@@ -1,0 +1,1 @@
+"""Studies on top of the library: methods, comparisons, UCI, the paper, its tasks, reports."""

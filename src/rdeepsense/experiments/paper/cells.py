@@ -1,0 +1,135 @@
+"""Cells: the pieces of a run, each a JSON file that is there, whole, when it is done.
+
+A cell is known by everything that its figures follow from: data, settings, seed, the code. Its
+file name carries a hash of that, so another setting is another cell.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rdeepsense import __version__
+from rdeepsense.experiments.methods import FAMILIES, Method, by_family
+from rdeepsense.experiments.paper.presets import ALPHAS
+from rdeepsense.experiments.paper.study import Study
+from rdeepsense.experiments.uci.cells import code_digest
+from rdeepsense.files import write_whole
+
+# What no figure of a cell follows from, or what is in its key.
+ELSEWHERE = ("cli", "report", "comparison.py", *(f"reproduce/{name}.py" for name in (
+    "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds")),
+    "benchmark/pool.py", "benchmark/run.py")  # fmt: skip
+
+# About how long a cell takes, relative to others: the time left follows from it.
+WEIGHTS = {"RDeepSense": 12, "RDeepSense-paper": 3, "MCDrop": 3, "SSP": 4, "SSP-paper": 3, "GP": 4}
+TASK_WEIGHTS = {"BPEst": 6, "HHAR": 3}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What to run: `task` (what the data is), `family`, `alpha` (of the study) or `cost`."""
+
+    study: Study
+    task: str
+    kind: str
+    methods: tuple[Method, ...] = ()  # of one family; for the cost, all
+    alpha: float | None = None
+    repeat: int = 0  # which training of `family` and `alpha`
+
+    @property
+    def seed(self) -> int:
+        """Of the training; the rows and their parts follow from the study's own."""
+        return self.study.seed + self.repeat
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        what = {"task": "data", "cost": "time and energy", "alpha": f"alpha {self.alpha}"}
+        words = f"{self.task}, {what.get(self.kind) or self.methods[0].family}"
+        return words if self.kind in ("task", "cost") else f"{words}, seed {self.seed}"
+
+    @property
+    def weight(self) -> int:
+        """About how long it takes, relative to others."""
+        own = WEIGHTS.get(self.methods[0].family, 1) if self.kind == "family" else 1
+        return own * TASK_WEIGHTS.get(self.task, 1)
+
+    @cached_property
+    def key(self) -> dict[str, Any]:
+        """Everything that the figures follow from, as JSON has it."""
+        preset = asdict(self.study.preset)
+        del preset["rows"]  # the data's key has those of this task
+        del preset["seeds"]  # a training does not know how many others there are
+        key = {
+            "kind": self.kind,
+            "task": self.task,
+            "data": self.study.data_key(self.task),
+            "preset": preset,
+            "methods": [method.name for method in self.methods],
+            "options": {m.family: asdict(FAMILIES[m.family]) for m in self.methods},
+            "alpha": self.alpha,
+            "seed": self.seed,
+            "version": __version__,
+            "code": code_digest(ELSEWHERE),
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(key))
+        return plain
+
+    @property
+    def file_name(self) -> str:
+        digest = hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()[:10]
+        what = self.label.replace(", ", "-").replace(" ", "-")
+        return f"{what}-{digest}.json"
+
+    def run(self) -> dict[str, Any]:
+        """Do the work; takes long."""
+        from rdeepsense.experiments.paper import fits
+
+        begin = time.perf_counter()
+        parts = self.study.load(self.task)
+        if self.kind == "task":
+            content = parts.describe()
+        elif self.kind == "cost":
+            content = fits.measure_cost(self.study, parts, self.methods)
+        elif self.alpha is not None:
+            content = fits.fit_alpha(self.study, parts, self.alpha, self.seed)
+        else:
+            content = fits.fit_family(self.study, parts, self.methods, self.seed)
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        return {"content": content, "seconds": time.perf_counter() - begin, "date": today}
+
+    def read(self, folder: Path) -> dict[str, Any] | None:
+        """What the finished cell holds, or None."""
+        try:
+            found = json.loads((folder / self.file_name).read_text())
+        except (OSError, ValueError):
+            return None
+        if not isinstance(found, dict) or found.pop("key", None) != self.key:
+            return None
+        return found
+
+    def write(self, folder: Path, result: dict[str, Any]) -> None:
+        """Keep the finished cell."""
+        text = json.dumps({"key": self.key, **result}, indent=1, allow_nan=False)
+        write_whole(folder / self.file_name, text + "\n")
+
+
+def cells_of(study: Study, tasks: Sequence[str], methods: Sequence[Method]) -> list[Cell]:
+    """All cells, task by task and seed by seed, the long ones first; the timing comes last."""
+    cells: list[Cell] = []
+    families = sorted(by_family(methods).values(), key=lambda f: -WEIGHTS.get(f[0].family, 1))
+    for task in tasks:
+        cells.append(Cell(study, task, "task"))
+        for repeat in range(study.preset.seeds):
+            cells += [Cell(study, task, "family", own, repeat=repeat) for own in families]
+            if any(method.family == "RDeepSense-paper" for method in methods):
+                cells += [Cell(study, task, "alpha", (), alpha, repeat) for alpha in ALPHAS]
+    return cells + [Cell(study, task, "cost", tuple(methods)) for task in tasks]

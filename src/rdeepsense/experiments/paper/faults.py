@@ -1,0 +1,75 @@
+"""How a fitted method reacts when a sensor fails: does it notice, and what does it say then?
+
+Faults are put into test rows (`tasks.faults`). A row is flagged where the method's own score is
+above the value that 5 % of the healthy validation rows exceed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense import metrics
+from rdeepsense.calibration.reject import doubt, epistemic_doubt
+from rdeepsense.distributions import AnyDistribution
+from rdeepsense.epistemic.novelty import MOST_ROWS
+from rdeepsense.experiments.paper.study import Parts
+from rdeepsense.experiments.tasks.faults import damaged
+
+FALSE_ALARMS = 0.05
+TESTED, ALARMED, KNOWN = 150, 300, 1_000  # test, validation and training rows, at most
+LEVEL = 0.9
+HEALTHY = "healthy"
+Rows = NDArray[Any]
+Predict = Callable[[Rows], AnyDistribution]
+
+
+def reactions(
+    parts: Parts, predict: Predict, model: Any = None, seed: int = 0
+) -> dict[str, dict[str, float | None]]:
+    """For the healthy test rows and for each fault: error, coverage, share flagged, AUROC.
+
+    With a `model` that knows its epistemic uncertainty, also what its Laplace score flags and what
+    its novelty does.
+    """
+    X, y = _some(*parts.test, TESTED, seed)
+    validation, _ = _some(*parts.validation, ALARMED, seed)
+    known, targets = parts.train(KNOWN, seed)
+    kinds = {HEALTHY: X} | dict(damaged(parts.task.name, X, known, seed))
+    # All in one go: a call costs more than its rows.
+    together = np.concatenate([validation, *kinds.values()])
+    dist = predict(together)
+    spread = np.ones(1) if dist.is_categorical else targets.reshape(len(targets), -1).std(axis=0)
+    scores = {"": doubt(dist, spread)}
+    if model is not None:
+        scores["_epistemic"] = epistemic_doubt(model, together, "laplace", spread)
+        rows, _ = parts.train(MOST_ROWS, seed)
+        scores["_novelty"] = model.fit_novelty(rows, validation).novelty(together)
+    ends = np.cumsum([len(validation), *(len(rows) for rows in kinds.values())])
+    found: dict[str, dict[str, float | None]] = {}
+    for number, kind in enumerate(kinds):
+        here = slice(ends[number], ends[number + 1])
+        found[kind] = _answers(dist[here], y)
+        for name, score in scores.items():
+            alarm = np.quantile(score[: ends[0]], 1 - FALSE_ALARMS)
+            found[kind][f"flagged{name}"] = float(np.mean(score[here] > alarm))
+            if kind != HEALTHY:
+                healthy = score[ends[0] : ends[1]]
+                found[kind][f"auroc{name}"] = metrics.auroc(healthy, score[here])
+    return found
+
+
+def _some(X: Rows, y: Rows, most: int, seed: int) -> tuple[Rows, Rows]:
+    """At most so many rows, at random."""
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(X))[:most])
+    return X[chosen], y[chosen]
+
+
+def _answers(dist: AnyDistribution, y: Rows) -> dict[str, float | None]:
+    """Error rate of classes; else MAE and coverage of the 90 % interval."""
+    if dist.is_categorical:
+        return {"error": 1 - metrics.accuracy(dist, y)}
+    return {"error": metrics.mae(dist, y), "coverage_90": metrics.coverage(dist, y, LEVEL)}

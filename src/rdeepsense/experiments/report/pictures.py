@@ -1,0 +1,195 @@
+"""A picture is a few panels: one figure in the files, panels that reflow in the page.
+
+In the page every panel is an <svg> of its own, so that three of them stand side by side on a desk
+and below each other on a phone, at the same size of letters. Colours become CSS variables there
+and follow the reader's light or dark scheme.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from rdeepsense.errors import require
+from rdeepsense.experiments.report.comparison import inline_svg
+from rdeepsense.experiments.report.method_styles import GREEN, ORANGE, PURPLE, RECOMMENDED, SKY
+from rdeepsense.experiments.report.saving import DPI
+from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GRID = "#E6E6E6"
+COLUMNS = 3
+BADGE = 1.2  # inches
+NARROW, WIDE = 42, 58  # letters that fit below axes with and without names on their left
+# In the page these follow the reader's scheme; each is a variable of the style of the page.
+VARIABLES = {
+    INK: "ink", GRID: "grid", GREY: "grey", BLUE: "blue", VERMILION: "vermilion",
+    ORANGE: "orange", SKY: "sky", GREEN: "green", PURPLE: "purple", "#FFFFFF": "card",
+}  # fmt: skip
+_THEME = dict.fromkeys(
+    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
+)
+LEGEND: dict[str, Any] = {
+    "fontsize": SMALL,
+    "frameon": False,
+    "handlelength": 2.6,
+    "labelspacing": 0.3,
+    "columnspacing": 1.2,
+    "borderaxespad": 0.2,
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes: `draw` fills it, `size` is its room in inches, labels included.
+
+    The only panel of a picture needs no title of its own.
+    """
+
+    title: str
+    draw: Callable[[Axes], None]
+    size: tuple[float, float] = (4.3, 4.0)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Panels under one title. `origin` ("simulated" or "real") is written into the picture."""
+
+    name: str
+    title: str
+    caption: str
+    origin: str
+    panels: tuple[Panel, ...]
+    columns: int = COLUMNS
+    same_rows: bool = False  # the panels of a line share the labels of their rows
+
+
+def whole(picture: Picture) -> Figure:
+    """All panels in one figure, for the files."""
+    columns = min(picture.columns, len(picture.panels))
+    lines = -(-len(picture.panels) // columns)
+    width = sum(panel.size[0] for panel in picture.panels[:columns])
+    height = sum(panel.size[1] for panel in picture.panels[::columns])
+    with _figure(width, height + 0.35, picture.title, LARGE, picture.origin) as figure:
+        grid = figure.subplots(lines, columns, squeeze=False)
+        for axes, panel in zip(grid.flat, picture.panels, strict=False):
+            panel.draw(axes)
+            axes.set_title(panel.title, fontsize=NORMAL, loc="left")
+        for axes in grid.flat[len(picture.panels) :]:
+            axes.set_visible(False)
+        if picture.same_rows:
+            for axes in grid[:, 1:].flat:
+                axes.set_yticklabels([])
+    return figure
+
+
+def svgs(picture: Picture) -> list[str]:
+    """Each panel as an <svg> for the page: no background, and colours that follow the scheme."""
+    texts = []
+    for number, panel in enumerate(picture.panels, 1):
+        with _figure(*panel.size, panel.title, NORMAL, picture.origin) as figure:
+            axes = figure.subplots()
+            panel.draw(axes)
+            figure.patch.set_facecolor("none")
+            axes.patch.set_facecolor("none")
+        words = filter(None, (picture.title, panel.title, f"({picture.origin} data)"))
+        svg = inline_svg(figure, escape(" ".join(words), quote=True))
+        texts.append(_adapted(svg, f"{picture.name}-{number}"))
+    return texts
+
+
+def finish(axes: Axes, x: str, y: str = "", grid: str = "both") -> None:
+    """Labels and the light frame that all panels have."""
+    axes.set_xlabel(fill(x, WIDE if y else NARROW), fontsize=NORMAL)
+    axes.set_ylabel(y, fontsize=NORMAL)
+    axes.tick_params(labelsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
+    axes.grid(axis=grid, color=GRID, linewidth=0.6)  # type: ignore[arg-type]
+
+
+def legend_below(axes: Axes, *entries: Any, **options: Any) -> None:
+    """A legend under the label of the axis, where it hides nothing."""
+    lines = 1 + axes.get_xlabel().count("\n")
+    drop = require("matplotlib.transforms", "report").ScaledTranslation(
+        0, -(25 + 13 * lines) / 72, axes.figure.dpi_scale_trans
+    )
+    axes.legend(
+        *entries, loc="upper center", bbox_to_anchor=(0.46, 0), ncols=options.pop("ncols", 2),
+        bbox_transform=axes.transAxes + drop, **{**LEGEND, **options},
+    )  # fmt: skip
+
+
+def rows(axes: Axes, names: list[str]) -> None:
+    """One line for each name from top to bottom; the recommended model stands out."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    for label in axes.get_yticklabels():
+        label.set_fontweight("bold" if label.get_text() == RECOMMENDED else "normal")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def row_height(count: int) -> float:
+    """Inches for so many lines with a title above and an axis below."""
+    return 1.15 + 0.225 * count
+
+
+def plain_log(axis: Any) -> None:
+    """Plain numbers at 1, 2 and 5 times powers of ten, at powers alone over a long range."""
+    ticker = require("matplotlib.ticker", "report")
+    low, high = sorted(axis.get_view_interval())
+    few = high > 200 * low
+    axis.set_major_locator(ticker.LogLocator(subs=(1,) if few else (1, 2, 5)))
+    axis.set_major_formatter(ticker.StrMethodFormatter("{x:,g}"))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+@contextmanager
+def _figure(width: float, height: float, title: str, size: float, origin: str) -> Iterator[Figure]:
+    """A figure with its title and badge, to be filled; laid out once, for all files made of it."""
+    with require("matplotlib", "report").rc_context(_THEME):
+        figure: Figure = require("matplotlib.figure", "report").Figure(
+            figsize=(width, height), dpi=DPI, layout="constrained"
+        )
+        engine: Any = figure.get_layout_engine()
+        engine.set(w_pad=0.08, h_pad=0.06)
+        letters = int(105 / size * (width - BADGE))  # so many bold letters fit beside the badge
+        figure.suptitle(fill(title, letters) or " ", x=0.1 / width, ha="left", fontsize=size,
+                        fontweight="bold")  # fmt: skip
+        _badge(figure, origin)
+        yield figure
+        engine.execute(figure)
+        figure.set_layout_engine(None)  # or every file that is saved draws everything twice
+
+
+def _badge(figure: Figure, origin: str) -> None:
+    """The word that nobody may miss, in the upper right corner."""
+    width, height = figure.get_size_inches()
+    figure.text(1 - 0.1 / width, 1 - 0.08 / height, f"{origin} data", ha="right", va="top",
+                fontsize=SMALL, color=VERMILION if origin == "simulated" else GREEN,
+                bbox={"boxstyle": "round,pad=0.25", "facecolor": "none",
+                      "edgecolor": VERMILION if origin == "simulated" else GREEN,
+                      "linewidth": 0.8})  # fmt: skip
+
+
+def _adapted(svg: str, prefix: str) -> str:
+    """Names unique in the page, variables in place of colours, no fixed size."""
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
+    svg = svg.replace("url(#", f"url(#{prefix}-")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    for colour, name in VARIABLES.items():
+        svg = svg.replace(f": {colour.lower()}", f": var(--{name})")
+    return svg

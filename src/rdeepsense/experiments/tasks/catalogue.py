@@ -1,0 +1,120 @@
+"""The four tasks of the paper by name: where their data is published, and how to get a task.
+
+The addresses are those of the publishers. No checksums are given: the first download's is recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rdeepsense.errors import InputError
+from rdeepsense.experiments.tasks import prepared
+from rdeepsense.experiments.tasks.task import Task
+
+UCI = "https://archive.ics.uci.edu/static/public"
+TLC = "https://d37ci6vzurychx.cloudfront.net"
+SIMULATED_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One task: what it is, where it is published, and the original files that its loader reads."""
+
+    name: str
+    title: str
+    addresses: tuple[str, ...]  # what is a .zip is unpacked
+    originals: tuple[str, ...]  # patterns of the end of a path, as in an archive
+    needed: tuple[str, ...] = ()  # others to unpack, which the loader wants beside them
+
+    @property
+    def module(self) -> str:
+        """The name of the loader's module and of the data's folder."""
+        return self.name.lower()
+
+
+_ENTRIES = (
+    Entry(
+        "BPEst",
+        "arterial blood pressure from finger PPG",
+        (f"{UCI}/340/cuff+less+blood+pressure+estimation.zip",),
+        ("Part_*.mat", "*.csv"),
+    ),
+    Entry(
+        "NYCommute",
+        "minutes of a taxi trip in New York",
+        (
+            f"{TLC}/trip-data/yellow_tripdata_2017-01.parquet",
+            f"{TLC}/trip-data/green_tripdata_2017-01.parquet",
+            f"{TLC}/misc/taxi_zones.zip",
+        ),
+        ("yellow*.parquet", "yellow*.csv", "green*.parquet", "green*.csv"),
+        ("taxi_zones.shp", "taxi_zones.dbf"),
+    ),
+    Entry(
+        "GasSen",
+        "concentrations of two gases from 16 sensors",
+        (f"{UCI}/322/gas+sensor+array+under+dynamic+gas+mixtures.zip",),
+        ("ethylene_CO.txt",),
+        ("ethylene_methane.txt",),
+    ),
+    Entry(
+        "HHAR",
+        "activity from accelerometer and gyroscope",
+        (f"{UCI}/344/heterogeneity+activity+recognition.zip",),
+        tuple(
+            f"Activity recognition exp/{on}_{sensor}.csv"
+            for on in ("Phones", "Watch")
+            for sensor in ("accelerometer", "gyroscope")
+        ),
+    ),
+)
+NAMES = tuple(entry.name for entry in _ENTRIES)
+
+
+def find(name: str) -> Entry:
+    """The task of that name, in capitals or not."""
+    for entry in _ENTRIES:
+        if entry.name.lower() == name.lower():
+            return entry
+    raise InputError(f"task {name!r} is unknown; accepted: {', '.join(NAMES)}")
+
+
+def load(name: str, data: Path | None = None, rows: int = SIMULATED_ROWS, seed: int = 0) -> Task:
+    """A task: `rows` simulated ones where `data` is None, else all that the folder holds of it.
+
+    In the folder, a prepared file (`nycommute.parquet`) comes before original ones, which may lie
+    in a folder of their own (`nycommute/`) or in `data` itself.
+    """
+    entry = find(name)
+    if data is None:
+        task: Task = import_module(
+            f"rdeepsense.experiments.tasks.simulate.{entry.module}"
+        ).simulate(rows, seed)
+        return task
+    ready = prepared_path(entry, data)
+    return prepared.read(ready) if ready.is_file() else load_originals(entry, data)
+
+
+def prepared_path(entry: Entry, folder: Path) -> Path:
+    """Where the prepared file of a task lies in a folder."""
+    return folder / f"{entry.module}.parquet"
+
+
+def load_originals(entry: Entry, data: Path, **options: Any) -> Task:
+    """A task from the files as published; `options` are its loader's own."""
+    patterns = [Path(pattern).name for pattern in entry.originals]
+    folders = (data / entry.module, data)
+    for folder in folders:
+        if any(any(folder.glob(pattern)) for pattern in patterns):
+            task: Task = import_module(f"rdeepsense.experiments.tasks.{entry.module}").load(
+                folder, **options
+            )
+            return task
+    raise InputError(
+        f"no data of {entry.name}: looked for {prepared_path(entry, data)}, and in "
+        f"{folders[0]} and {folders[1]} for {', '.join(patterns)}; "
+        f"`rdeepsense data fetch {entry.name} --out {data}` downloads what is published"
+    )

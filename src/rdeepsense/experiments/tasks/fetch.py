@@ -1,0 +1,194 @@
+"""Downloads that go on where they stopped, whole or not at all.
+
+While a file comes in it is `NAME.part`, beside it `NAME.part.json` with what the server said of it,
+so that parts of two versions are never put together. Under its own name there is only a whole file,
+with `NAME.json` beside it: the address, the size and the SHA-256 checksum of the first download.
+Later ones must give the same, or the checksum that the caller asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import re
+import ssl
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rdeepsense.errors import InputError, RDeepSenseError
+from rdeepsense.files import write_whole
+
+if TYPE_CHECKING:
+    from rdeepsense.progress import Progress
+
+CHUNK = 1 << 18
+ATTEMPTS = 5  # in a row that bring nothing
+PAUSE = 2.0  # seconds before the next attempt
+TIMEOUT = 60.0
+NETWORK = (
+    urllib.error.URLError,
+    ConnectionError,
+    TimeoutError,
+    ssl.SSLError,
+    http.client.HTTPException,
+)
+
+
+def fetch(url: str, path: Path, sha256: str | None = None, progress: Progress | None = None) -> str:
+    """Download to `path` unless it is there already; returns its checksum."""
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"url = {url!r}: must begin with http:// or https://")
+    if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", sha256):
+        raise InputError(f"sha256 = {sha256!r}: give 64 hexadecimal digits")
+    record = _beside(path, ".json")
+    wanted, whose = sha256, "the one asked for"
+    if wanted is None:
+        wanted, whose = _read_json(record).get("sha256"), f"that of the first download ({record})"
+    if path.exists():
+        found = checksum(path)
+        _compare(path, found, wanted, whose)
+    else:
+        part = _beside(path, ".part")
+        _download(url, part, progress)
+        found = checksum(part)
+        try:
+            _compare(path, found, wanted, whose)
+        except InputError:
+            _forget(part)  # going on with it could never end well
+            raise
+        content = {"url": url, "bytes": _size(part), "sha256": found}
+        write_whole(record, json.dumps(content, indent=2) + "\n")
+        os.replace(part, path)
+        _forget(part)
+    return found
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _compare(path: Path, found: str, wanted: str | None, whose: str) -> None:
+    if wanted is not None and found != wanted.lower():
+        raise InputError(f"{path}: its SHA-256 is {found}, but {whose} is {wanted.lower()}")
+
+
+def _download(url: str, part: Path, progress: Progress | None) -> None:
+    """Fill the partial file until it is whole; attempts in a row that bring nothing are few."""
+    failures, reason = 0, ""
+    while failures < ATTEMPTS:
+        if failures:
+            time.sleep(PAUSE)
+        before = _size(part)
+        try:
+            if _attempt(url, part, progress):
+                return
+            reason = "the connection ended early"
+        except NETWORK as error:
+            reason = str(error) or type(error).__name__
+            if isinstance(error, urllib.error.HTTPError) and error.code < 500:
+                raise RDeepSenseError(f"{url}: {reason}") from None
+        finally:
+            if progress:
+                progress.close()
+        failures = 0 if _size(part) > before else failures + 1
+    raise RDeepSenseError(
+        f"{url}: {reason}; what came in is kept, and the same command goes on from there"
+    )
+
+
+def _attempt(url: str, part: Path, progress: Progress | None) -> bool:
+    """One request; whether the partial file is whole after it."""
+    known, have = _read_json(_beside(part, ".json")), _size(part)
+    if have and known.get("bytes") == have:
+        return True
+    validator = known.get("etag") or known.get("modified")
+    # Without a validator nobody could tell whether the rest is of the same file.
+    headers = {"Range": f"bytes={have}-", "If-Range": validator} if have and validator else {}
+    request = urllib.request.Request(url, headers={"User-Agent": "rdeepsense", **headers})
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and headers:
+            _forget(part)
+            raise http.client.HTTPException("the file is another one now") from None
+        raise
+    with response:
+        begin, said = _said(response)
+        if begin == 0:
+            have = 0
+            _forget(part)
+            write_whole(_beside(part, ".json"), json.dumps(said))
+        elif begin != have or any(known.get(key) not in (None, said[key]) for key in said):
+            _forget(part)
+            raise http.client.HTTPException("the file is another one now")
+        return _copy(response, part, have, said.get("bytes"), progress)
+
+
+def _copy(
+    response: Any, part: Path, have: int, total: int | None, progress: Progress | None
+) -> bool:
+    """Append what the server sends; whether that was all of it."""
+    if progress and total:
+        progress.start(part.stem, total, have)
+    with part.open("ab") as file:
+        while chunk := response.read(CHUNK):
+            file.write(chunk)
+            have += len(chunk)
+            if progress and total:
+                progress.update(have, f"{have / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+        file.flush()
+        os.fsync(file.fileno())
+    if total is not None:
+        return have == total
+    if not response.chunked:  # http.client notices itself where a stream in chunks is cut
+        raise RDeepSenseError(f"{response.url}: the server does not say how long the file is")
+    return True
+
+
+def _said(response: Any) -> tuple[int, dict[str, Any]]:
+    """The first byte of the answer; size, ETag and date of the file, where the server tells."""
+    headers = response.headers
+    said = {"etag": headers.get("ETag"), "modified": headers.get("Last-Modified")}
+    if str(said["etag"]).startswith("W/"):
+        del said["etag"]  # weak: equal in meaning, not in bytes
+    if response.status != http.client.PARTIAL_CONTENT:
+        begin, size = "0", headers.get("Content-Length")
+    else:
+        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", headers.get("Content-Range", "").strip())
+        if match is None:
+            raise http.client.HTTPException("the server's Content-Range cannot be read")
+        begin, size = match[1], match[2]
+    told = {key: value for key, value in said.items() if value is not None}
+    return int(begin), told if size is None else {"bytes": int(size), **told}
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _beside(part, ".json").unlink(missing_ok=True)
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """What the small file beside a download says; nothing where there is none."""
+    if not path.exists():
+        return {}
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content.get("sha256")
+    except (ValueError, AttributeError):
+        raise InputError(f"{path}: is damaged; delete it to do without it") from None
+    return content

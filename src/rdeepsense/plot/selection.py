@@ -1,0 +1,103 @@
+"""What an estimator chose among, drawn: every candidate's figures on rows it was not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rdeepsense.errors import InputError, require
+from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GREEN, PURPLE = "#009E73", "#CC79A7"
+STYLES = ((BLUE, "o", "-"), (VERMILION, "s", "--"), (GREEN, "^", "-."), (PURPLE, "D", ":"))
+NAMES = {"drop_prob": "drop probability", "alpha": "alpha", "likelihood": "head"}
+Trials = Sequence[Mapping[str, Any]]
+
+
+def plot_selection(model: Any) -> Figure:
+    """The grid of a fitted estimator (`selection_`): NLL, deviation area, and longer trainings.
+
+    A line for each head and alpha along the drop probabilities (along alpha where that has more
+    values); the ring marks what was chosen.
+    """
+    selection = getattr(model, "selection_", None)
+    if not selection:
+        raise InputError(
+            "nothing was chosen: plot_selection needs an estimator fitted with alpha, drop_prob or "
+            'likelihood "auto" (or alpha "paper")'
+        )
+    trials: Trials = selection["trials"]
+    areas = trials[0]["deviation_area"] is not None
+    lengths = selection.get("lengths", [])
+    panels = 1 + areas + (len(lengths) > 1)
+    figure: Figure = require("matplotlib.figure", "report").Figure(
+        figsize=(1.5 + 3.4 * panels, 3.7), layout="constrained"
+    )
+    figure.suptitle(
+        f"{len(trials)} candidates ({selection['how']}), chosen by "
+        f"{'NLL' if selection['by'] == 'nll' else 'deviation area'}",
+        fontsize=LARGE,
+        color=INK,
+    )
+    axes = list(figure.subplots(1, panels, squeeze=False)[0])
+    chosen = trials[selection["chosen"]]
+    _draw(axes[0], trials, chosen, "nll", "NLL after calibration")
+    if areas:
+        _draw(axes[1], trials, chosen, "deviation_area", "deviation area after calibration")
+    if len(lengths) > 1:
+        _draw_lengths(axes[-1], lengths)
+    handles, labels = axes[0].get_legend_handles_labels()
+    if len(labels) > 1:
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL,
+                      frameon=False)  # fmt: skip
+    return figure
+
+
+def _draw(axes: Axes, trials: Trials, chosen: Mapping[str, Any], key: str, title: str) -> None:
+    along = max(NAMES, key=lambda name: len({str(trial[name]) for trial in trials}))
+    values = sorted({trial[along] for trial in trials}, key=lambda v: (isinstance(v, str), v))
+    lines: dict[str, list[Mapping[str, Any]]] = {}
+    for trial in trials:
+        others = [name for name in NAMES if name != along and name != "drop_prob"]
+        label = ", ".join(_words(name, trial[name]) for name in reversed(others))
+        lines.setdefault(label, []).append(trial)
+    for (label, own), (colour, marker, style) in zip(lines.items(), _styles(), strict=False):
+        axes.plot([values.index(t[along]) for t in own], [t[key] for t in own], style,
+                  color=colour, marker=marker, markersize=5, lw=1.4, label=label)  # fmt: skip
+    axes.plot(values.index(chosen[along]), chosen[key], "o", markersize=13, markerfacecolor="none",
+              markeredgecolor=INK, markeredgewidth=1.6)  # fmt: skip
+    axes.set_xticks(range(len(values)), [_short(value) for value in values])
+    axes.set_xlabel(NAMES[along], fontsize=SMALL)
+    _finish(axes, title)
+
+
+def _draw_lengths(axes: Axes, lengths: Sequence[Mapping[str, float]]) -> None:
+    axes.plot([str(length["steps"]) for length in lengths], [length["nll"] for length in lengths],
+              "-", color=GREY, marker="o", markersize=5, linewidth=1.4)  # fmt: skip
+    axes.set_xlabel("steps", fontsize=SMALL)
+    _finish(axes, "NLL of the winner, trained longer")
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(title, fontsize=NORMAL, color=INK, loc="left")
+    axes.tick_params(labelsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _styles() -> Any:
+    while True:
+        yield from STYLES
+
+
+def _words(name: str, value: Any) -> str:
+    return f"alpha {value:g}" if name == "alpha" else str(value)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float | int) else str(value)

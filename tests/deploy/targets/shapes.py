@@ -1,0 +1,59 @@
+"""Networks of a given shape, whose weights are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from deploy.c_models import write
+from deploy.targets.machines import HERE
+
+from rdeepsense.deploy.c.export import prepare
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.folded.model import Dense, Folded
+
+ROWS = 8
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Inputs, hidden layers, columns of the last layer.
+
+    On an input about half of the hidden units are zero; with `busy`, none is.
+    """
+
+    widths: tuple[int, ...]
+    head: str = "gaussian"
+    busy: bool = False
+
+    def __str__(self) -> str:
+        note = " classes" if self.head == "categorical" else ", no unit zero" * self.busy
+        return "-".join(map(str, self.widths)) + note
+
+    def write(self, folder: Path, dtype: str) -> Source:
+        """The exported C of such a network, and rows.c, which predicts eight rows."""
+        rng = np.random.default_rng(0)
+        layers = []
+        for inputs, outputs in zip(self.widths, self.widths[1:], strict=False):
+            weight = rng.normal(size=(outputs, inputs)) * (2 / inputs) ** 0.5
+            shift = 100.0 if self.busy and len(layers) < len(self.widths) - 2 else 0.0
+            layers.append(Dense(weight, rng.normal(size=outputs) * 0.1 + shift))
+        centre, outputs = rng.normal(size=self.widths[0]), self.widths[-1]
+        more: dict[str, Any] = {"classes": np.arange(outputs)}
+        if self.head != "categorical":
+            outputs //= 2
+            # A std above 1: half floats are then precise enough for every layer.
+            more = {"spread": np.ones(outputs), "shift": np.zeros(outputs), "floor": 1.1}
+        folded = Folded(self.head, centre, np.ones(len(centre)), tuple(layers), **more)
+        X = (centre + rng.normal(size=(200, len(centre)))).astype(np.float32)
+        source = Source(folded, prepare(folded, dtype, X), sure=np.ones(outputs))
+        write(source, folder, X)
+        body = ",\n".join("{" + ", ".join(map(number, row)) + "}" for row in X[:ROWS])
+        table = f"static const float rows[ROWS][MODEL_INPUTS] = {{\n{body}}};\n"
+        kind = "#define CLASSES\n" * folded.is_classifier
+        (folder / "rows.h").write_text(f"#define ROWS {ROWS}\n{kind}{table}")
+        (folder / "rows.c").write_text((HERE / "rows.c").read_text())
+        return source

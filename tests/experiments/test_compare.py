@@ -1,0 +1,144 @@
+"""`rdeepsense.compare`: honest splits, a table that adds up, a plot that says what it shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rdeepsense as rds
+from rdeepsense.errors import InputError
+from rdeepsense.experiments import compare as comparison
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 2))
+Y = X[:, 0] + 0.3 * rng.normal(size=60)
+FAST: dict[str, Any] = {"hidden": (4,), "epochs": 1, "verbose": False}
+METHODS = ("RDeepSense", "RDeepSense-MC3", "MCDrop-3-paper")
+
+
+@pytest.fixture(scope="module")
+def table() -> rds.Comparison:
+    return rds.compare(X, Y, METHODS, splits=2, **FAST)
+
+
+def test_rows_follow_from_the_splits(table: rds.Comparison) -> None:
+    assert [row["method"] for row in table.rows] == list(METHODS)
+    assert [row["passes"] for row in table.rows] == [1, 3, 3]
+    reference, sampled, _ = table.rows
+    own = [table.figures["RDeepSense-MC3"][split]["nll"] for split in (0, 1)]
+    single = [table.figures["RDeepSense"][split]["nll"] for split in (0, 1)]
+    assert sampled["nll"] == pytest.approx(np.mean(own))
+    differences = np.subtract(own, single)
+    assert sampled["nll_difference"] == pytest.approx(differences.mean())
+    assert sampled["nll_difference_se"] == pytest.approx(abs(np.diff(differences)[0]) / 2)
+    assert reference["nll_difference"] == 0
+    assert sampled["fit_seconds"] == reference["fit_seconds"]  # one fitted model
+    assert reference["pooled_rows"] == 12
+    assert reference["pooled_floor"] == rds.metrics.deviation_floor(12)
+
+
+def test_text_html_and_json(table: rds.Comparison) -> None:
+    lines = str(table).splitlines()
+    assert table.table() == str(table)
+    assert lines[0].split()[:2] == ["method", "passes"]
+    assert len({len(line) for line in lines[:4]}) == 1  # aligned
+    assert "2 random test splits" in lines[-1]
+    html = table._repr_html_()
+    assert html.count("<tr") == 4
+    assert "MCDrop-3-paper" in html
+    assert not re.search(r"(src|href)=", html)
+    assert json.loads(json.dumps(table.to_dict(), allow_nan=False))["task"] == "regression"
+
+
+def test_plot(table: rds.Comparison) -> None:
+    left, right = table.plot().axes
+    assert left.get_xlabel().startswith("NLL − RDeepSense, ± 2 s.e.")
+    assert [text.get_text() for text in left.get_yticklabels()] == list(METHODS)
+    assert right.get_xlabel() == "deviation area, pooled"
+    assert [text.get_text() for text in right.texts] == [
+        f"floor {rds.metrics.deviation_floor(12):.3f}"
+    ]
+
+
+def test_equal_seeds_give_equal_figures(table: rds.Comparison) -> None:
+    again = rds.compare(X, Y, METHODS, splits=2, **FAST)
+    for name, by_split in table.figures.items():
+        for split, figures in by_split.items():
+            assert figures["nll"] == again.figures[name][split]["nll"]
+    other = rds.compare(X, Y, ["RDeepSense"], splits=1, random_state=5, **FAST)
+    assert other.rows[0]["nll"] != table.figures["RDeepSense"][0]["nll"]
+
+
+def test_no_row_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal inputs and groups stay together, and every fit knows the groups of its rows."""
+    seen = []
+
+    def fake(family: Any, task: str, train: Any, test: Any, *rest: Any) -> Any:
+        seen.append((train, test, rest[2]))
+        figures = {"nll": 1.0, "n": len(test[1]), "predict_seconds": 0.0}
+        figures |= dict.fromkeys(comparison.FIGURES["classification"], 1.0)
+        return {"fit_seconds": 0.0, "methods": {method.name: figures for method in family}}
+
+    monkeypatch.setattr(comparison, "run_trial", fake)
+    labels = np.repeat(["a", "b"], 300)
+    inputs = np.repeat(rng.normal(size=(200, 2)), 3, axis=0)
+    rds.compare(inputs, labels, ["SSP-1"], splits=3, verbose=False)
+    for train, test, groups in seen:
+        assert not set(map(bytes, train[0])) & set(map(bytes, test[0]))
+        assert np.unique(test[1], return_counts=True)[1].tolist() == [30, 30]  # each its share
+        assert groups is None
+    tests = [set(map(bytes, test[0])) for _, test, _ in seen]
+    assert tests[0] != tests[1]
+
+    seen.clear()
+    users = np.tile(np.arange(20), 30)
+    rds.compare(rng.normal(size=(600, 2)), labels, ["SSP-1"], splits=1, groups=users, verbose=False)
+    ((train, test, groups),) = seen
+    assert len(test[1]) == 60  # two users of twenty
+    assert len(groups) == len(train[1]) == 540
+    assert len(set(groups)) == 18
+
+
+def test_classes() -> None:
+    labels = np.where(Y > 0, "high", "low")
+    table = rds.compare(X, labels, ["RDeepSense", "SSP-2"], splits=1, test_fraction=0.2, **FAST)
+    assert table.task == "classification"
+    assert {"accuracy", "brier", "ece"} <= set(table.rows[0])
+    assert 0 <= table.rows[1]["accuracy"] <= 1
+    assert len(table.plot().axes) == 1
+    assert "deviation" not in str(table)
+
+
+def test_without_the_single_pass_there_are_no_differences() -> None:
+    table = rds.compare(X, Y, ["SSP-1"], splits=1, **FAST)
+    assert "nll_difference" not in table.rows[0]
+    assert "NLL -" not in str(table).splitlines()[0]
+    assert table.plot().axes[0].get_xlabel() == "NLL, ± 2 s.e."
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["Forest"]}, "'Forest' is unknown"),
+        ({"splits": 0}, "splits = 0"),
+        ({"test_fraction": 1.0}, "test_fraction = 1.0"),
+        ({"task": "ranking"}, "task = 'ranking'"),
+        ({"groups": [1, 2]}, "groups has 2 rows"),
+        ({"y": Y[:9]}, "y has 9 rows"),
+        ({"X": np.full((60, 2), np.nan)}, "NaN"),
+    ],
+)
+def test_refusals(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rds.compare(**({"X": X, "y": Y} | FAST | options))
+
+
+def test_a_class_that_only_tests_is_refused() -> None:
+    groups = np.repeat([0, 1], 30)
+    labels = np.where(groups == 0, "u", "v")
+    with pytest.raises(InputError, match="in the test groups only"):
+        rds.compare(X, labels, ["SSP-1"], groups=groups, test_fraction=0.5, **FAST)

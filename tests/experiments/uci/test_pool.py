@@ -1,0 +1,46 @@
+"""Cells here and in processes: what fails is kept apart, and workers end with their parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rdeepsense.errors import RDeepSenseError, TrainingError
+from rdeepsense.experiments.uci.pool import run_each
+
+ENDLESS = """
+from functools import partial
+from types import SimpleNamespace
+from rdeepsense.experiments.uci.pool import run_each
+wait = partial(exec, "import signal; print('started', flush=True); signal.pause()", {})
+if __name__ == "__main__":
+    list(run_each([SimpleNamespace(run=wait), SimpleNamespace(run=wait)], 2))
+"""
+
+
+def test_a_failure_is_told_and_does_not_stop_the_others() -> None:
+    def failing() -> dict[str, Any]:
+        raise TrainingError("no usable\nnetwork")
+
+    cells = [SimpleNamespace(run=failing), SimpleNamespace(run=partial(dict, square=4))]
+    assert list(run_each(cells, 1)) == [(cells[0], "no usable network"), (cells[1], {"square": 4})]
+
+
+def test_a_process_that_dies_is_told() -> None:
+    cells = [SimpleNamespace(run=partial(os._exit, 3))] * 2
+    with pytest.raises(RDeepSenseError, match="run the same command again to go on"):
+        list(run_each(cells, 2))
+
+
+def test_workers_end_with_a_killed_parent() -> None:
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert [parent.stdout.readline() for _ in range(2)] == [b"started\n"] * 2
+        parent.kill()
+        assert parent.stdout.read() == b""  # ends when the last worker has closed its output

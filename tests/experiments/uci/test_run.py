@@ -1,0 +1,130 @@
+"""Cells: run once, found again, run again when a setting changes, failures kept apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rdeepsense.errors import InputError, TrainingError
+from rdeepsense.experiments.methods import parse_all
+from rdeepsense.experiments.uci import cells as cells_module
+from rdeepsense.experiments.uci.cells import Cell
+from rdeepsense.experiments.uci.datafile import find, load
+from rdeepsense.experiments.uci.run import cells_of, run_cells
+from rdeepsense.experiments.uci.trial import run_trial
+from rdeepsense.progress import Silent
+
+METHODS = ("RDeepSense-default", "MCDrop-3-paper", "SSP-1", "SSP-2")
+
+
+def cells(
+    data: Path, methods: tuple[str, ...] = METHODS, seed: int = 0, splits: list[int] | None = None
+) -> list[Cell]:
+    sets = [load(path) for path in find(data)]
+    return cells_of(sets, splits, parse_all(methods), (4,), seed, epochs=1)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The trials that were really run."""
+    made: list[str] = []
+
+    def counted(methods: Any, *args: Any, **options: Any) -> Any:
+        made.append(methods[0].family)
+        return run_trial(methods, *args, **options)
+
+    monkeypatch.setattr(cells_module, "run_trial", counted)
+    return made
+
+
+def untimed(folder: Path) -> dict[str, Any]:
+    """All cell files without the seconds in them."""
+    text = {path.name: json.loads(path.read_text()) for path in folder.iterdir()}
+    for cell in text.values():
+        del cell["fit_seconds"]
+        for figures in cell["methods"].values():
+            del figures["predict_seconds"]
+    return text
+
+
+def test_order_and_unknown_splits(data: Path) -> None:
+    found = cells(data)
+    assert [(c.split, c.data.name) for c in found[::3]] == [
+        (0, "wine-small"), (0, "yacht"), (1, "wine-small"), (1, "yacht"),
+    ]  # fmt: skip
+    assert [c.family for c in found[:3]] == ["RDeepSense-default", "MCDrop-paper", "SSP"]
+    assert {c.split for c in cells(data, splits=[1])} == {1}
+    with pytest.raises(InputError, match="wine-small: has splits 0 to 1; got 2"):
+        cells(data, splits=[0, 2])
+
+
+def test_finished_cells_are_not_run_again(data: Path, tmp_path: Path, calls: list[str]) -> None:
+    folder = tmp_path / "cells"
+    first = run_cells(cells(data), folder, 1, Silent())
+    assert (len(first.done), first.ran, len(calls)) == (12, 12, 12)
+    assert len(list(folder.iterdir())) == 12
+    before = untimed(folder)
+
+    again = run_cells(cells(data), folder, 1, Silent())
+    assert (len(again.done), again.ran, len(calls)) == (12, 0, 12)
+
+    next(folder.glob("yacht-01-SSP-*.json")).unlink()
+    next(folder.glob("yacht-00-MCDrop-paper-*.json")).write_text('{"half of a fi')
+    mended = run_cells(cells(data), folder, 1, Silent())
+    assert (mended.ran, sorted(calls[12:])) == (2, ["MCDrop-paper", "SSP"])
+    assert untimed(folder) == before  # the same to the last bit
+    assert [c.file_name for c, _ in mended.done] == [c.file_name for c in cells(data)]
+
+
+def test_a_changed_setting_is_another_cell(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = cells(data, ("RDeepSense-default",), splits=[0])[:1]
+    run_cells(one, tmp_path / "cells", 1, Silent())
+    assert one[0].key["code"] == cells_module.code_digest()
+    other_seed = cells(data, ("RDeepSense-default",), seed=7, splits=[0])[:1]
+    assert other_seed[0].file_name != one[0].file_name
+    assert run_cells(other_seed, tmp_path / "cells", 1, Silent()).ran == 1
+    assert run_cells(one, tmp_path / "cells", 1, Silent()).ran == 0
+    monkeypatch.setattr(cells_module, "code_digest", lambda: "of other code")
+    after_an_edit = cells(data, ("RDeepSense-default",), splits=[0])[:1]
+    assert run_cells(after_an_edit, tmp_path / "cells", 1, Silent()).ran == 1
+
+
+def test_more_methods_of_a_model_join_its_cell(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cells"
+    three, two = ("SSP-1", "SSP-3"), ("SSP-2", "SSP-3")
+    run_cells(cells(data, three, splits=[0])[:1], folder, 1, Silent())
+    joined = run_cells(cells(data, two, splits=[0])[:1], folder, 1, Silent())
+    assert joined.ran == 1
+    kept = json.loads(next(folder.iterdir()).read_text())
+    assert sorted(kept["methods"]) == ["SSP-1", "SSP-2", "SSP-3"]
+    assert run_cells(cells(data, three, splits=[0])[:1], folder, 1, Silent()).ran == 0
+
+
+def test_a_failed_cell_does_not_stop_the_others(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(methods: Any, *args: Any, **options: Any) -> Any:
+        if methods[0].family == "SSP":
+            raise TrainingError("no usable\nnetwork")
+        return run_trial(methods, *args, **options)
+
+    monkeypatch.setattr(cells_module, "run_trial", failing)
+    outcome = run_cells(cells(data, splits=[0])[:3], tmp_path / "cells", 1, Silent())
+    assert [cell.family for cell, _ in outcome.done] == ["RDeepSense-default", "MCDrop-paper"]
+    assert [(cell.family, error) for cell, error in outcome.failed] == [
+        ("SSP", "no usable network")
+    ]
+    assert not list((tmp_path / "cells").glob("*SSP*"))
+
+
+def test_processes_give_the_same_figures(data: Path, tmp_path: Path) -> None:
+    some = cells(data, ("RDeepSense-default", "SSP-1"), splits=[0])[:2]
+    run_cells(some, tmp_path / "here", 1, Silent())
+    outcome = run_cells(some, tmp_path / "there", 2, Silent())
+    assert outcome.ran == 2
+    assert untimed(tmp_path / "here") == untimed(tmp_path / "there")

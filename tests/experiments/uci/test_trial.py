@@ -1,0 +1,56 @@
+"""One trial: figures of every method of a model, warnings kept, no half-trained results."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from rdeepsense.experiments.methods import parse_all
+from rdeepsense.experiments.uci.trial import run_trial
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 2))
+Y = X[:, 0] + 0.2 * rng.normal(size=60)
+SPLIT = ((X[:50], Y[:50]), (X[50:], Y[50:]))
+
+
+def test_methods_share_one_fit() -> None:
+    methods = parse_all(["SSP-1", "SSP-3"])
+    trial = run_trial(methods, "regression", *SPLIT, (4,), 0, epochs=1)
+    assert list(trial["methods"]) == ["SSP-1", "SSP-3"]
+    one, three = trial["methods"].values()
+    assert one["nll"] != three["nll"]
+    assert (one["n"], len(one["inside"])) == (10, 13)
+    assert trial["chosen"]["likelihood"] in ("gaussian", "student")
+    json.dumps(trial, allow_nan=False)
+
+
+def test_warnings_are_kept_with_the_figures() -> None:
+    """Two passes with little dropout often agree; the floor under their variance is said."""
+    methods = parse_all(["MCDrop-2-paper"])
+    trial = run_trial(methods, "regression", *SPLIT, (1,), 0, epochs=1)
+    assert any("that floor is used" in text for text in trial["warnings"])
+
+
+def test_classes_of_any_label() -> None:
+    labels = np.where(Y > 0, "high", "low")
+    split = ((X[:50], labels[:50]), (X[50:], labels[50:]))
+    trial = run_trial(parse_all(["SSP-1"]), "classification", *split, (4,), 0, epochs=1)
+    assert "accuracy" in trial["methods"]["SSP-1"]
+    assert "inside" not in trial["methods"]["SSP-1"]
+
+
+def test_an_interrupted_training_is_no_result() -> None:
+    """The estimator keeps what it has when Ctrl-C stops it; a benchmark must not."""
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_trial(parse_all(["SSP-1"]), "regression", *SPLIT, (4,), 0, epochs=100_000)
+    finally:
+        timer.cancel()
