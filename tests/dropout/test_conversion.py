@@ -163,7 +163,7 @@ def test_refusals() -> None:
         convert(sequential(), output="nothing")
     with pytest.raises(ConversionError, match="does not return the columns.*activation"):
         convert(nn.Sequential(*sequential(), nn.Softplus()))
-    with pytest.raises(ConversionError, match="needs one per class"):
+    with pytest.raises(ConversionError, match="likelihood needs 2 or more"):
         convert(nn.Sequential(nn.Linear(4, 1)), "categorical")
     with pytest.raises(InputError, match="3 values, the network 2 layers"):
         convert(sequential(), drop_prob=(0.1, 0.1, 0.1))

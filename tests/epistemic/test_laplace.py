@@ -149,5 +149,5 @@ def test_refusals() -> None:
     ):
         epistemic_variance(other, x, "laplace", fitted=Laplace.fit(net, once(x)))
     point = StochasticNetwork(nn.Sequential(nn.Linear(3, 1)).double(), PointHead(1), "0")
-    with pytest.raises(InputError, match="no rule for PointParams"):
+    with pytest.raises(InputError, match="point estimate has no Fisher information"):
         Laplace.fit(point, once(x))

@@ -110,7 +110,7 @@ def test_shapes_that_would_broadcast_wrongly_are_refused() -> None:
 
 
 def test_unknown_likelihood_names_the_accepted_ones() -> None:
-    with pytest.raises(InputError, match="unknown likelihood 'poisson'; accepted: gaussian, st"):
+    with pytest.raises(InputError, match="unknown likelihood 'poisson'; accepted: student, ga"):
         head_named("poisson")
 
 

@@ -21,9 +21,9 @@ from rdeepsense.distributions import (
     AnyDistribution,
     Categorical,
     Gaussian,
+    LocationScale,
     Mixture,
     Recalibrated,
-    StudentT,
     concatenate,
 )
 from rdeepsense.errors import InputError
@@ -62,9 +62,7 @@ class Scale(Calibration):
     factor: float = 1.0
 
     @classmethod
-    def fit(
-        cls, dist: Gaussian | StudentT | Mixture, y: NDArray[Any], weight: Weights = None
-    ) -> Self:
+    def fit(cls, dist: LocationScale | Mixture, y: NDArray[Any], weight: Weights = None) -> Self:
         """The factor of least NLL; sqrt(mean z^2) for a Gaussian, a search for other shapes."""
         if isinstance(dist, Gaussian):
             z2 = ((y - dist.mean) / dist.std) ** 2
@@ -149,9 +147,7 @@ class Isotonic(Calibration):
     actual: Floats
 
     @classmethod
-    def fit(
-        cls, dist: Gaussian | StudentT | Mixture, y: NDArray[Any], weight: Weights = None
-    ) -> Self:
+    def fit(cls, dist: LocationScale | Mixture, y: NDArray[Any], weight: Weights = None) -> Self:
         scale = Scale.fit(dist, y, weight)
         pit = _stretched(dist, scale.factor).cdf(y).reshape(len(y), -1)
         stated = np.linspace(0, 1, KNOTS)
@@ -241,7 +237,7 @@ def weighted_nll(dist: AnyDistribution, y: NDArray[Any], weight: Weights = None)
     return -_mean(dist.log_prob(y), weight)
 
 
-def _stretched(dist: Gaussian | StudentT | Mixture, factor: float) -> Gaussian | StudentT | Mixture:
+def _stretched(dist: LocationScale | Mixture, factor: float) -> LocationScale | Mixture:
     if isinstance(dist, Mixture):
         return dist.affine((1 - factor) * dist.mean, factor)
     return dist.widened(factor)

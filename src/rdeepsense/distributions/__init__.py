@@ -8,17 +8,19 @@ arrays are float64 and read-only, and every method returns something new.
 from rdeepsense.distributions.base import Distribution, concatenate
 from rdeepsense.distributions.categorical import Categorical
 from rdeepsense.distributions.gaussian import Gaussian
+from rdeepsense.distributions.location_scale import LocationScale
 from rdeepsense.distributions.mixture import Mixture
 from rdeepsense.distributions.recalibrated import Recalibrated
 from rdeepsense.distributions.student import StudentT
 
-AnyDistribution = Gaussian | StudentT | Categorical | Mixture | Recalibrated
+AnyDistribution = LocationScale | Categorical | Mixture | Recalibrated
 
 __all__ = [
     "AnyDistribution",
     "Categorical",
     "Distribution",
     "Gaussian",
+    "LocationScale",
     "Mixture",
     "Recalibrated",
     "StudentT",

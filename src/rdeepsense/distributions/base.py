@@ -49,7 +49,7 @@ class Distribution:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape})"
 
-    def _followed_by(self, others: Sequence[Self]) -> Self:
+    def followed_by(self, others: Sequence[Self]) -> Self:
         joined = object.__new__(type(self))
         for name, mine in vars(self).items():
             joined._freeze(**{name: np.concatenate([mine, *(vars(o)[name] for o in others)])})
@@ -71,4 +71,4 @@ Kind = TypeVar("Kind", bound=Distribution)
 
 def concatenate(distributions: Sequence[Kind]) -> Kind:
     """Distributions of one kind, one after the other along the first axis."""
-    return distributions[0]._followed_by(distributions[1:])
+    return distributions[0].followed_by(distributions[1:])

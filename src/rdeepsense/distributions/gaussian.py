@@ -22,7 +22,7 @@ class Gaussian(LocationScale):
         centre, width = checks.broadcast(
             mean=checks.finite("mean", mean), std=checks.positive("std", std)
         )
-        self._freeze(_centre=centre, _width=width)
+        self._freeze(centre=centre, width=width)
 
     def _with(self, centre: Array, width: Array) -> Self:
         return type(self)(centre, width)

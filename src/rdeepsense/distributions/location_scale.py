@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +14,14 @@ from rdeepsense.distributions.checks import Array, Seed
 
 
 class LocationScale(Distribution):
-    """Y = centre + width * Z, for a standard Z that is symmetric about 0 and has one mode."""
+    """Y = centre + width * Z, for a standard Z that is symmetric about 0 and has one mode.
 
-    _centre: Array
-    _width: Array
+    A subclass freezes `centre` and `width` and fills in the eight hooks below. One whose Z has a
+    shape of its own, or a standard deviation other than 1, overrides the three after them too.
+    """
+
+    centre: Array
+    width: Array
 
     def _with(self, centre: Array, width: Array) -> Self:
         raise NotImplementedError
@@ -44,17 +49,29 @@ class LocationScale(Distribution):
         """E|Z - Z'| of two independent draws."""
         raise NotImplementedError
 
+    def is_like(self, other: Distribution) -> bool:
+        """Tell whether Z is the same, entry by entry."""
+        return type(self) is type(other)
+
+    def with_moments(self, mean: Array, std: Array) -> Self:
+        """Return the distribution of the same Z with this mean and standard deviation."""
+        return self._with(mean, std)
+
+    def standard_forms(self) -> Iterator[tuple[Any, Self]]:
+        """Yield entries with one and the same Z, and its distribution (centre 0, width 1)."""
+        yield ..., self._with(np.zeros(()), np.ones(()))
+
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._centre.shape
+        return self.centre.shape
 
     @property
     def mean(self) -> Array:
-        return self._centre
+        return self.centre
 
     @property
     def std(self) -> Array:
-        return self._width
+        return self.width
 
     @property
     def var(self) -> Array:
@@ -62,14 +79,14 @@ class LocationScale(Distribution):
 
     @property
     def mode(self) -> Array:
-        return self._centre
+        return self.centre
 
     def _standardised(self, y: npt.ArrayLike) -> Array:
-        return (checks.numbers("y", y, self.shape) - self._centre) / self._width
+        return (checks.numbers("y", y, self.shape) - self.centre) / self.width
 
     def log_prob(self, y: npt.ArrayLike) -> Array:
         """Logarithm of the density at y."""
-        return self._log_density(self._standardised(y)) - np.log(self._width)
+        return self._log_density(self._standardised(y)) - np.log(self.width)
 
     def cdf(self, y: npt.ArrayLike) -> Array:
         """P(Y <= y)."""
@@ -77,38 +94,38 @@ class LocationScale(Distribution):
 
     def quantile(self, q: npt.ArrayLike) -> Array:
         """The y with P(Y <= y) = q; -inf and inf for q = 0 and 1."""
-        return self._centre + self._width * self._quantile(checks.fractions("q", q, self.shape))
+        return self.centre + self.width * self._quantile(checks.fractions("q", q, self.shape))
 
     def interval(self, coverage: npt.ArrayLike) -> tuple[Array, Array]:
         """The central interval (low, high) that holds Y with probability `coverage`."""
         low = self.quantile((1 - checks.fractions("coverage", coverage, self.shape)) / 2)
-        return low, 2 * self._centre - low
+        return low, 2 * self.centre - low
 
     def entropy(self) -> Array:
         """E[-log p(Y)] in nats: that of Z plus log width."""
-        return self._entropy() + np.log(self._width)
+        return self._entropy() + np.log(self.width)
 
     def crps(self, y: npt.ArrayLike) -> Array:
         """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, in the unit of y."""
-        return self._width * (self._distance(self._standardised(y)) - self._self_distance() / 2)
+        return self.width * (self._distance(self._standardised(y)) - self._self_distance() / 2)
 
-    def _mean_distance(self, y: Array) -> Array:
+    def mean_distance(self, y: Array) -> Array:
         """E|Y - y|."""
-        return self._width * self._distance((y - self._centre) / self._width)
+        return self.width * self._distance((y - self.centre) / self.width)
 
     def sample(self, n: int, rng: Seed) -> Array:
         """n independent draws of every entry, of shape (n, *shape)."""
         shape = (checks.count(n), *self.shape)
-        return self._centre + self._width * self._draw(shape, checks.generator(rng))
+        return self.centre + self.width * self._draw(shape, checks.generator(rng))
 
     def affine(self, shift: npt.ArrayLike, scale: npt.ArrayLike) -> Self:
         """The distribution of shift + scale * Y, for a scale that is not 0."""
         factor = checks.finite("scale", scale)
         checks.refuse("scale", factor, factor == 0, "different from 0")
         return self._with(
-            checks.finite("shift", shift) + factor * self._centre, abs(factor) * self._width
+            checks.finite("shift", shift) + factor * self.centre, abs(factor) * self.width
         )
 
     def widened(self, factor: npt.ArrayLike) -> Self:
         """The same centre, the standard deviation times `factor`."""
-        return self._with(self._centre, checks.positive("factor", factor) * self._width)
+        return self._with(self.centre, checks.positive("factor", factor) * self.width)

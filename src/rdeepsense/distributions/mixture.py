@@ -14,24 +14,24 @@ from rdeepsense.distributions.base import Distribution, concatenate
 from rdeepsense.distributions.categorical import Categorical
 from rdeepsense.distributions.checks import Array, IntArray, Seed
 from rdeepsense.distributions.gaussian import Gaussian
-from rdeepsense.distributions.student import StudentT
+from rdeepsense.distributions.location_scale import LocationScale
 from rdeepsense.errors import InputError
 
 
 class Mixture(Distribution):
-    """Equal-weight mixture of Gaussian and StudentT distributions, or of Categoricals.
+    """Equal-weight mixture of location-scale distributions, such as Gaussians, or of Categoricals.
 
     Everything is that of the exact mixture; `moment_matched` gives the simpler approximation
     that RDeepSense-MC and SSP report. Draws are independent from entry to entry.
     """
 
-    components: tuple[Gaussian | StudentT | Categorical, ...]
+    components: tuple[LocationScale | Categorical, ...]
 
-    def __init__(self, components: Sequence[Gaussian | StudentT | Categorical]) -> None:
+    def __init__(self, components: Sequence[LocationScale | Categorical]) -> None:
         parts = tuple(components)
         kinds = " and ".join(sorted({type(part).__name__ for part in parts}))
         shapes = sorted({part.mean.shape for part in parts if isinstance(part, Distribution)})
-        if not all(isinstance(part, Gaussian | StudentT) for part in parts) and not all(
+        if not all(isinstance(part, LocationScale) for part in parts) and not all(
             isinstance(part, Categorical) for part in parts
         ):
             raise InputError(
@@ -56,7 +56,7 @@ class Mixture(Distribution):
     def __getitem__(self, index: Any) -> Self:
         return type(self)([part[index] for part in self.components])
 
-    def _followed_by(self, others: Sequence[Self]) -> Self:
+    def followed_by(self, others: Sequence[Self]) -> Self:
         columns = zip(self.components, *(other.components for other in others), strict=True)
         return type(self)([concatenate(parts) for parts in columns])
 
@@ -109,10 +109,10 @@ class Mixture(Distribution):
         """A mixture of Categoricals is one Categorical, exactly."""
         return Categorical(self.mean)
 
-    def _continuous(self, what: str) -> tuple[Gaussian | StudentT, ...]:
+    def _continuous(self, what: str) -> tuple[LocationScale, ...]:
         if self.is_categorical:
             raise InputError(f"{what} is defined for continuous distributions; got {self!r}")
-        return cast(tuple[Gaussian | StudentT, ...], self.components)
+        return cast(tuple[LocationScale, ...], self.components)
 
     def log_prob(self, y: npt.ArrayLike) -> Array:
         """log((1/K) sum_k p_k(y)), without leaving log space."""
@@ -169,16 +169,16 @@ class Mixture(Distribution):
                 Gaussian(a.mean - b.mean, np.hypot(a.std, b.std)) for a in parts for b in parts
             )
             self_distance = (
-                sum(pair._mean_distance(np.zeros(())) for pair in pairs) / len(parts) ** 2
+                sum(pair.mean_distance(np.zeros(())) for pair in pairs) / len(parts) ** 2
             )
         else:
             standard = self.affine(-self.mean / self.std, 1 / self.std)
-            self_distance = self.std * standard._expectation(Mixture._mean_distance)
-        return self._mean_distance(values) - self_distance / 2
+            self_distance = self.std * standard._expectation(Mixture.mean_distance)
+        return self.mean_distance(values) - self_distance / 2
 
-    def _mean_distance(self, y: Array) -> Array:
+    def mean_distance(self, y: Array) -> Array:
         """E|Y - y|."""
-        distances = [part._mean_distance(y) for part in self._continuous("a distance")]
+        distances = [part.mean_distance(y) for part in self._continuous("a distance")]
         return cast(Array, np.mean(distances, axis=0))
 
     def _expectation(self, of: Callable[[Mixture, Array], Array]) -> Array:
@@ -227,18 +227,15 @@ class Mixture(Distribution):
         """The distribution of shift + scale * Y, for a scale that is not 0."""
         return Mixture([part.affine(shift, scale) for part in self._continuous("affine")])
 
-    def moment_matched(self) -> Gaussian | StudentT | Categorical:
-        """One distribution with the mixture's mean and variance.
+    def moment_matched(self) -> LocationScale | Categorical:
+        """Return one distribution with the mixture's mean and variance.
 
-        A StudentT where all components are StudentT with the same df, exact for Categoricals,
-        a Gaussian otherwise.
+        That of the components where they differ in centre and width alone (StudentT of the same
+        df, say), exact for Categoricals, a Gaussian otherwise.
         """
         if self.is_categorical:
             return self._pooled()
-        first = self.components[0]
-        if isinstance(first, StudentT) and all(
-            isinstance(part, StudentT) and np.array_equal(part.df, first.df)
-            for part in self.components
-        ):
-            return StudentT(self.mean, self.std * np.sqrt((first.df - 2) / first.df), first.df)
+        first, *others = self._continuous("moment_matched")
+        if all(first.is_like(other) for other in others):
+            return first.with_moments(self.mean, self.std)
         return Gaussian(self.mean, self.std)

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from rdeepsense.distributions import checks
 from rdeepsense.distributions.base import Distribution, concatenate
 from rdeepsense.distributions.checks import Array, Seed
-from rdeepsense.distributions.gaussian import Gaussian
+from rdeepsense.distributions.location_scale import LocationScale
 from rdeepsense.distributions.mixture import Mixture
-from rdeepsense.distributions.student import StudentT
 from rdeepsense.errors import InputError
 
 LEVELS = 1_000  # equally likely values that stand for a distribution in its moments
@@ -27,13 +26,13 @@ class Recalibrated(Distribution):
     that of the base times the slope of R.
     """
 
-    base: Gaussian | StudentT | Mixture
+    base: LocationScale | Mixture
     stated: Array
     actual: Array
 
     def __init__(
         self,
-        base: Gaussian | StudentT | Mixture,
+        base: LocationScale | Mixture,
         stated: npt.ArrayLike,
         actual: npt.ArrayLike,
     ) -> None:
@@ -62,7 +61,7 @@ class Recalibrated(Distribution):
     def __getitem__(self, index: Any) -> Self:
         return type(self)(self.base[index], self.stated, self.actual)
 
-    def _followed_by(self, others: Sequence[Self]) -> Self:
+    def followed_by(self, others: Sequence[Self]) -> Self:
         base = concatenate([self.base, *(other.base for other in others)])
         return type(self)(base, self.stated, self.actual)
 
@@ -89,24 +88,21 @@ class Recalibrated(Distribution):
     def _moments(self) -> tuple[Array, Array]:
         """Mean and std of equally likely quantiles, on the base's own scale where it has one."""
         if isinstance(self.base, Mixture):
-            values = self._values(FEW_LEVELS)
+            values = self.values(FEW_LEVELS)
             return values.mean(0), values.std(0)
         mean, std = np.empty(self.shape), np.empty(self.shape)
         for where, values in self._standard_values():
             mean[where], std[where] = values.mean(), values.std()
-        return self.base._centre + self.base._width * mean, self.base._width * std
+        return self.base.centre + self.base.width * mean, self.base.width * std
 
     def _standard_values(self) -> Iterator[tuple[Any, Array]]:
         """Entries that differ in centre and width alone, and values of their standard form."""
-        df = getattr(self.base, "df", None)
-        if df is None:
-            yield ..., Recalibrated(Gaussian(0.0, 1.0), self.stated, self.actual)._values(LEVELS)
-            return
-        for kind in np.unique(df):
-            one = Recalibrated(StudentT(0.0, 1.0, kind), self.stated, self.actual)
-            yield df == kind, one._values(LEVELS)
+        assert isinstance(self.base, LocationScale)
+        for where, standard in self.base.standard_forms():
+            yield where, Recalibrated(standard, self.stated, self.actual).values(LEVELS)
 
-    def _values(self, count: int) -> Array:
+    def values(self, count: int) -> Array:
+        """Return `count` equally likely values of every entry."""
         levels = (np.arange(count) + 0.5) / count
         return self.quantile(levels.reshape(-1, *[1] * len(self.shape)))
 
@@ -132,20 +128,20 @@ class Recalibrated(Distribution):
 
     def entropy(self) -> Array:
         """E[-log p(Y)] over equally likely values."""
-        return cast(Array, -self.log_prob(self._values(LEVELS)).mean(0))
+        return cast(Array, -self.log_prob(self.values(LEVELS)).mean(0))
 
     def crps(self, y: npt.ArrayLike) -> Array:
         """2 E over levels t of (1[y < q_t] - t)(q_t - y), the sum of all quantile losses."""
         truth = checks.numbers("y", y, self.shape)
         if isinstance(self.base, Mixture):
-            values = self._values(FEW_LEVELS)
+            values = self.values(FEW_LEVELS)
             level = (np.arange(FEW_LEVELS) + 0.5).reshape(-1, *[1] * len(self.shape)) / FEW_LEVELS
             return cast(Array, 2 * (((truth < values) - level) * (values - truth)).mean(0))
-        z = np.broadcast_to((truth - self.base._centre) / self.base._width, self.shape)
+        z = np.broadcast_to((truth - self.base.centre) / self.base.width, self.shape)
         loss = np.empty(self.shape)
         for where, values in self._standard_values():
             loss[where] = _quantile_losses(values, z[where])
-        return self.base._width * loss
+        return self.base.width * loss
 
     def sample(self, n: int, rng: Seed) -> Array:
         """n independent draws of every entry, of shape (n, *shape)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self, cast
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from rdeepsense.distributions import checks
+from rdeepsense.distributions.base import Distribution
 from rdeepsense.distributions.checks import Array
 from rdeepsense.distributions.location_scale import LocationScale
 
@@ -27,15 +29,15 @@ class StudentT(LocationScale):
         centre, width, freedom = checks.broadcast(
             loc=checks.finite("loc", loc), scale=checks.positive("scale", scale), df=freedom
         )
-        self._freeze(_centre=centre, _width=width, df=freedom)
+        self._freeze(centre=centre, width=width, df=freedom)
 
     @property
     def loc(self) -> Array:
-        return self._centre
+        return self.centre
 
     @property
     def scale(self) -> Array:
-        return self._width
+        return self.width
 
     @property
     def std(self) -> Array:
@@ -43,6 +45,16 @@ class StudentT(LocationScale):
 
     def _with(self, centre: Array, width: Array) -> Self:
         return type(self)(centre, width, self.df)
+
+    def is_like(self, other: Distribution) -> bool:
+        return isinstance(other, StudentT) and np.array_equal(self.df, other.df)
+
+    def with_moments(self, mean: Array, std: Array) -> Self:
+        return self._with(mean, std * np.sqrt((self.df - 2) / self.df))
+
+    def standard_forms(self) -> Iterator[tuple[Array, Self]]:
+        for df in np.unique(self.df):
+            yield self.df == df, type(self)(0.0, 1.0, df)
 
     def _log_peak(self) -> Array:
         """log f(0) = log Gamma((df + 1) / 2) - log Gamma(df / 2) - log(pi df) / 2."""

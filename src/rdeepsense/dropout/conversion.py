@@ -68,9 +68,10 @@ def convert(
 
     layer = body.get_submodule(output)
     assert isinstance(layer, nn.Linear)
-    if likelihood == "categorical" and layer.out_features < 2:
+    if layer.out_features < head_type.fewest_outputs:
         raise ConversionError(
-            f"layer {output!r} has 1 output; the categorical likelihood needs one per class"
+            f"layer {output!r} has {layer.out_features} output; the {likelihood} likelihood needs "
+            f"{head_type.fewest_outputs} or more"
         )
     head = head_type(layer.out_features)
     _check_returns(body, output, layer, example, order)
@@ -167,7 +168,8 @@ def _widen(layer: nn.Linear, head: Head) -> None:
     layer.out_features = head.columns
     with torch.no_grad():
         weight = torch.cat([layer.weight, layer.weight.new_zeros(extra, inputs)])
+        added = layer.weight.new_tensor(head.start).repeat_interleave(outputs)
         trained = layer.weight.new_zeros(outputs) if layer.bias is None else layer.bias
-        bias = torch.cat([trained, trained.new_full((extra,), head.start)])
+        bias = torch.cat([trained, added])
     layer.weight = nn.Parameter(weight)
     layer.bias = nn.Parameter(bias)

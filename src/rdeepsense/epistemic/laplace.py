@@ -32,9 +32,6 @@ from torch.nn import functional
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
-from rdeepsense.heads.categorical import CategoricalParams
-from rdeepsense.heads.gaussian import GaussianParams
-from rdeepsense.heads.student import StudentTParams
 
 MOST_INPUTS = 1_024  # more, as in windows of raw samples, would make the matrix too large
 LOG_PRIOR = (-12.0, 12.0)  # where the precision of the prior is sought
@@ -64,7 +61,7 @@ class Laplace:
         with torch.no_grad():
             for x, weight in batches:
                 params, phi = features(network, x)
-                information = _information(params).double() * weight[:, None]
+                information = params.information().double() * weight[:, None]
                 phi = phi.double()
                 matrix = matrix + (phi * information.mean(1, keepdim=True)).T @ phi
                 shares += information.sum(0)
@@ -131,18 +128,6 @@ def _inputs(layer: nn.Module) -> Iterator[list[Tensor]]:
         yield seen
     finally:
         hook.remove()
-
-
-def _information(params: Params) -> Tensor:
-    """Fisher information about the mean, or the logits, (rows, outputs)."""
-    if isinstance(params, GaussianParams):
-        return 1 / params.var
-    if isinstance(params, StudentTParams):
-        return (params.df + 1) / ((params.df + 3) * params.scale**2)
-    if isinstance(params, CategoricalParams):
-        probs = torch.softmax(params.logits, -1)
-        return probs * (1 - probs)
-    raise InputError(f"the Laplace approximation has no rule for {type(params).__name__}")
 
 
 def _prior(eigenvalues: NDArray[np.float64], squares: NDArray[np.float64]) -> float:

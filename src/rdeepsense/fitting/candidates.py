@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.errors import InputError
+from rdeepsense.heads import head_named
 
 DROPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 ALPHAS = (0.0, 0.5)
@@ -74,15 +75,19 @@ def candidates(
 def best(trials: Sequence[Trial], by: str, losses: Sequence[Floats]) -> int:
     """The number of the trial with the least `by`, "nll" or "deviation_area".
 
-    A Gaussian must win by more than a standard error of the paired difference of `losses` (the NLL
-    of each judged row): a Student-t can become a Gaussian, and one surprise in a thousand rows can
-    cost a Gaussian more than all that it had gained.
+    A head with light tails must win by more than a standard error of the paired difference of
+    `losses` (the NLL of each judged row): a Student-t can become a Gaussian, and one surprise in a
+    thousand rows can cost a Gaussian more than all that it had gained.
     """
     winner = min(range(len(trials)), key=lambda i: getattr(trials[i], by))
-    heavy = [i for i, trial in enumerate(trials) if trial.candidate.likelihood == "student"]
-    if by == "nll" and heavy and trials[winner].candidate.likelihood == "gaussian":
+    heavy = [i for i, trial in enumerate(trials) if _is_heavy(trial)]
+    if by == "nll" and heavy and not _is_heavy(trials[winner]):
         rival = min(heavy, key=lambda i: trials[i].nll)
         difference = losses[rival] - losses[winner]
         if difference.mean() < difference.std() / np.sqrt(len(difference)):
             return rival
     return winner
+
+
+def _is_heavy(trial: Trial) -> bool:
+    return head_named(trial.candidate.likelihood).heavy_tailed

@@ -1,19 +1,22 @@
-"""What a head is: the network's last module, and the parameters it gives.
+"""The interface of heads: the network's last module, and the parameters it gives.
 
 A head turns the numbers of the last layer into a NamedTuple of tensors, all of one shape
-``(..., outputs)``. A bank of K networks adds K as the leading axis. Every parameter tuple answers
-``nll(y)`` and ``error(y)`` entry by entry, and ``numpy()`` gives the distribution they stand for.
+``(..., outputs)``, the location (or the logits) first. A bank of K networks adds K as the leading
+axis. Everything that depends on the head is in its own file: nobody else asks which head it is.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from rdeepsense.distributions import AnyDistribution
+from rdeepsense.distributions import AnyDistribution, LocationScale
 from rdeepsense.errors import InputError
+from rdeepsense.link import Link, Softmax
+
+Scaling = Literal["standard", "robust"]  # mean and std, or median and quartiles
 
 
 class Params(Protocol):
@@ -26,7 +29,10 @@ class Params(Protocol):
         """The point-estimate error that alpha weighs against the likelihood."""
 
     def spread(self) -> Tensor:
-        """The variance-like parameter that beta-NLL weighs by."""
+        """The squared width, by which beta-NLL weighs."""
+
+    def information(self) -> Tensor:
+        """Fisher information about the location, or about the logits, entry by entry."""
 
     def numpy(self) -> AnyDistribution:
         """The distribution these parameters stand for."""
@@ -35,12 +41,20 @@ class Params(Protocol):
 
 
 class Head(nn.Module):
-    """Base of all heads. `columns_per_output` is how wide the last layer must be."""
+    """Base of all heads.
 
-    columns_per_output: ClassVar[int]
-    # What the added columns start at: weights 0, and this bias, so that a converted network first
-    # predicts one and the same spread, about that of a standardised target.
-    start: ClassVar[float] = 0.0
+    A subclass names its `link`, which says how wide the last layer must be and is what devices
+    compute, and implements `forward` and, for numbers, `unit`. `register` makes it known by name.
+    """
+
+    link: ClassVar[Link]
+    # What the columns added for each output start at: weights 0, and these biases, so that a
+    # converted network first predicts one and the same spread, that of a standardised target.
+    start: ClassVar[tuple[float, ...]] = ()
+    scaling: ClassVar[Scaling | None] = "standard"  # of the targets; None for classes
+    heavy_tailed: ClassVar[bool] = False  # preferred to others that are no better than chance
+    automatic: ClassVar[bool] = False  # whether `likelihood="auto"` tries it
+    fewest_outputs: ClassVar[int] = 1
 
     def __init__(self, outputs: int, members: int | None = None) -> None:
         super().__init__()
@@ -49,7 +63,12 @@ class Head(nn.Module):
 
     @property
     def columns(self) -> int:
-        return self.outputs * self.columns_per_output
+        """How wide the last layer must be."""
+        return self.outputs * self.link.columns
+
+    @property
+    def is_classifier(self) -> bool:
+        return isinstance(self.link, Softmax)
 
     @property
     def entries(self) -> int:
@@ -66,6 +85,10 @@ class Head(nn.Module):
         with shares of shape (K, 1, 1) or, where rows weigh differently, (K, rows, 1). A head may do
         without: autograd then finds the gradient, which takes small networks several times longer.
         """
+        raise NotImplementedError
+
+    def unit(self) -> LocationScale:
+        """The distribution of each output at location 0 and width 1, in its learned shape."""
         raise NotImplementedError
 
     def extra_repr(self) -> str:

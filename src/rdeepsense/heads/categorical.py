@@ -10,7 +10,8 @@ from torch.nn import functional
 
 from rdeepsense.distributions import Categorical
 from rdeepsense.errors import InputError
-from rdeepsense.heads.base import Head
+from rdeepsense.heads.base import Head, Scaling
+from rdeepsense.link import Link, Softmax
 
 
 class CategoricalParams(NamedTuple):
@@ -31,6 +32,11 @@ class CategoricalParams(NamedTuple):
     def spread(self) -> Tensor:
         raise InputError("beta-NLL weighs by a variance, which classes do not have; use beta=0")
 
+    def information(self) -> Tensor:
+        """p (1 - p)."""
+        probs = torch.softmax(self.logits, -1)
+        return probs * (1 - probs)
+
     def numpy(self) -> Categorical:
         logits = self.logits.detach().cpu().double()
         return Categorical(torch.softmax(logits, -1).numpy())
@@ -48,7 +54,9 @@ class CategoricalParams(NamedTuple):
 class CategoricalHead(Head):
     """Columns are the logits."""
 
-    columns_per_output: ClassVar[int] = 1
+    link: ClassVar[Link] = Softmax()
+    scaling: ClassVar[Scaling | None] = None
+    fewest_outputs: ClassVar[int] = 2
 
     def forward(self, raw: Tensor) -> CategoricalParams:
         return CategoricalParams(raw)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rdeepsense import link
 from rdeepsense.distributions import Gaussian
 from rdeepsense.heads.base import Head, inverse_softplus, match
+from rdeepsense.link import Column, Link, LocationWidth
 
 VARIANCE_FLOOR = 1e-4
 
@@ -33,6 +36,10 @@ class GaussianParams(NamedTuple):
     def spread(self) -> Tensor:
         return self.var
 
+    def information(self) -> Tensor:
+        """1 / var."""
+        return 1 / self.var
+
     def numpy(self) -> Gaussian:
         mean, var = (t.detach().cpu().double().numpy() for t in self)
         return Gaussian(mean, var**0.5)
@@ -41,12 +48,18 @@ class GaussianParams(NamedTuple):
 class GaussianHead(Head):
     """Columns [mean..., v...] -> N(mean, softplus(v) + floor): softplus gives the VARIANCE."""
 
-    columns_per_output: ClassVar[int] = 2
-    start: ClassVar[float] = inverse_softplus(1.0)
+    link: ClassVar[Link] = LocationWidth(
+        Column(0), link.sqrt(link.add(link.softplus(Column(1)), VARIANCE_FLOOR))
+    )
+    start: ClassVar[tuple[float, ...]] = (inverse_softplus(1.0),)
+    automatic: ClassVar[bool] = True
 
     def forward(self, raw: Tensor) -> GaussianParams:
         mean, v = raw.split(self.outputs, dim=-1)
         return GaussianParams(mean, functional.softplus(v) + VARIANCE_FLOOR)
+
+    def unit(self) -> Gaussian:
+        return Gaussian(np.zeros(self.outputs), 1.0)
 
     def gradient(
         self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float

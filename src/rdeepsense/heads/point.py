@@ -8,7 +8,9 @@ from typing import ClassVar, NamedTuple
 from torch import Tensor
 
 from rdeepsense.distributions import Gaussian
+from rdeepsense.errors import InputError
 from rdeepsense.heads.base import Head, match
+from rdeepsense.link import Column, Link, LocationWidth
 
 
 class PointParams(NamedTuple):
@@ -27,6 +29,10 @@ class PointParams(NamedTuple):
     def spread(self) -> Tensor:
         return self.mean.new_ones(())
 
+    def information(self) -> Tensor:
+        """Refused: a value without a spread says nothing of how much a row tells."""
+        raise InputError("a point estimate has no Fisher information; use a distribution head")
+
     def numpy(self) -> Gaussian:
         mean = self.mean.detach().cpu().double().numpy()
         return Gaussian(mean, 1.0)
@@ -35,7 +41,7 @@ class PointParams(NamedTuple):
 class PointHead(Head):
     """Columns are the values."""
 
-    columns_per_output: ClassVar[int] = 1
+    link: ClassVar[Link] = LocationWidth(Column(0), None)
 
     def forward(self, raw: Tensor) -> PointParams:
         return PointParams(raw)

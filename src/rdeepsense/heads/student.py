@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from rdeepsense import link
 from rdeepsense.distributions import StudentT
-from rdeepsense.heads.base import Head, inverse_softplus, match
+from rdeepsense.heads.base import Head, Scaling, inverse_softplus, match
+from rdeepsense.link import Column, Link, LocationWidth
 
 SCALE_FLOOR = 1e-3
 DF_FLOOR = 2.0 + 1e-3  # the std of a Student-t is finite only above 2
@@ -44,6 +48,10 @@ class StudentTParams(NamedTuple):
     def spread(self) -> Tensor:
         return self.scale**2
 
+    def information(self) -> Tensor:
+        """(df + 1) / ((df + 3) scale^2)."""
+        return (self.df + 1) / ((self.df + 3) * self.scale**2)
+
     def numpy(self) -> StudentT:
         loc, scale, df = (t.detach().cpu().double().numpy() for t in self)
         return StudentT(loc, scale, df)
@@ -52,8 +60,11 @@ class StudentTParams(NamedTuple):
 class StudentHead(Head):
     """Columns [loc..., s...] -> t(loc, softplus(s) + floor, df); df = 2 + softplus(one number)."""
 
-    columns_per_output: ClassVar[int] = 2
-    start: ClassVar[float] = inverse_softplus(1.0)
+    link: ClassVar[Link] = LocationWidth(Column(0), link.add(link.softplus(Column(1)), SCALE_FLOOR))
+    start: ClassVar[tuple[float, ...]] = (inverse_softplus(1.0),)
+    scaling: ClassVar[Scaling | None] = "robust"
+    heavy_tailed: ClassVar[bool] = True
+    automatic: ClassVar[bool] = True
 
     def __init__(self, outputs: int, members: int | None = None) -> None:
         super().__init__(outputs, members)
@@ -64,6 +75,12 @@ class StudentHead(Head):
         loc, s = raw.split(self.outputs, dim=-1)
         df = functional.softplus(DF_PACE * self.raw_df) + DF_FLOOR
         return StudentTParams(loc, functional.softplus(s) + SCALE_FLOOR, df.expand_as(loc))
+
+    def unit(self) -> StudentT:
+        with torch.no_grad():
+            raw = torch.zeros(1, self.columns, dtype=torch.float64)
+            df = copy.deepcopy(self).cpu().double()(raw).df[0].numpy()
+        return StudentT(np.zeros(self.outputs), 1.0, df)
 
     def gradient(
         self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float

@@ -11,9 +11,8 @@ from rdeepsense.distributions import (
     AnyDistribution,
     Categorical,
     Distribution,
-    Gaussian,
+    LocationScale,
     Mixture,
-    StudentT,
 )
 from rdeepsense.distributions.checks import Array
 from rdeepsense.errors import InputError
@@ -25,10 +24,10 @@ def over_classes(dist: AnyDistribution) -> bool:
     return dist.is_categorical
 
 
-def as_regression(metric: str, dist: AnyDistribution) -> Gaussian | StudentT | Mixture:
+def as_regression(metric: str, dist: AnyDistribution) -> LocationScale | Mixture:
     if over_classes(dist):
         raise InputError(f"{metric} is for regression; got {dist!r}, a distribution over classes")
-    return cast(Gaussian | StudentT | Mixture, dist)
+    return cast(LocationScale | Mixture, dist)
 
 
 def as_classes(metric: str, dist: AnyDistribution) -> Categorical:

@@ -93,7 +93,7 @@ def prediction(plan: Plan, batched: bool = False) -> Call:
     from rdeepsense.networks import dense
 
     inputs, *hidden, columns = plan.widths
-    outputs = columns // head_named(plan.likelihood).columns_per_output
+    outputs = columns // head_named(plan.likelihood).link.columns
     networks = [
         convert(dense(inputs, hidden, outputs), plan.likelihood, drop_prob=0.1).eval()
         for _ in range(plan.passes if plan.ensemble else 1)
