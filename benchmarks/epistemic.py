@@ -237,8 +237,8 @@ def wrapped(sets: list[datafile.DataSet], splits: int) -> list[Row]:
                 random_state=split,
                 device="cpu",
             ).fit(X, y)
-            inputs, target = rival.input_scaler_, rival.target_scaler_
-            held, truth = rival.kept_rows_
+            inputs, target = rival.fitted_.inputs.scaler, rival.fitted_.target_scaler
+            held, truth = rival.fitted_.kept_rows
             shift, scale = target.shift[0], target.scale[0]
             row: Row = {
                 "MCDrop-100": metrics.nll(rival.predict_dist(Xt, samples=100), yt),

@@ -85,7 +85,7 @@ def scores_of(model: Any, task: Task, X: Rows, y: Rows) -> dict[str, Score]:
 
     def last(rows: Rows) -> Rows:
         with torch.no_grad():
-            phi = features(network, model.input_scaler_.transform(rows, dtype))[1]
+            phi = features(network, model.fitted_.inputs.scaler.transform(rows, dtype))[1]
         return phi[:, :hidden].double().numpy()  # without inputs and bias
 
     def epistemic(method: str) -> Score:

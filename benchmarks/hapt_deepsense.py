@@ -52,7 +52,7 @@ def measure(split: int, arguments: argparse.Namespace) -> dict[str, Any]:
             interval=12,
             hidden=arguments.hidden,
             layers=arguments.layers,
-            turn=arguments.turn,
+            rotation_std=arguments.turn,
         ),
         drop_prob=arguments.drop_prob,
         epochs=arguments.epochs,
@@ -78,7 +78,7 @@ def measure(split: int, arguments: argparse.Namespace) -> dict[str, Any]:
         "test_rows": int(test.sum()),
         "steps": model.training_["steps"],
         "best_step": model.training_["best_step"],
-        "temperature": model.calibration_.factor,
+        "temperature": model.fitted_.calibration.factor,
     }
 
 

@@ -78,11 +78,11 @@ def measure(task: Task, split: Split, likelihood: str) -> dict[str, Any]:
     if not task.classes:
         figures["mae_se"] = _standard_error(np.abs(dist.mean - y), task, split)
         figures["mae_of_median"] = float(np.mean(np.abs(dist.quantile(0.5) - y)))
-    chosen = model.candidate_
+    chosen = model.fitted_.networks.candidate
     return {
         "likelihood": likelihood,
         "chosen": f"{chosen.likelihood}, alpha {chosen.alpha}, drop {chosen.drop_prob}",
-        "calibration": type(model.calibration_).__name__,
+        "calibration": type(model.fitted_.calibration).__name__,
         "seconds": seconds,
         "test_rows": len(y),
         **figures,

@@ -1,4 +1,4 @@
-"""Every error the package raises on purpose: what was wrong, what it was, what is accepted."""
+"""Errors and warnings that the package raises on purpose."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ class TrainingError(RDeepSenseError, RuntimeError):
 
 class MissingExtraError(RDeepSenseError, ImportError):
     """A library of an optional extra that is not installed."""
+
+
+class InterruptedTraining(UserWarning):
+    """A training that Ctrl-C stopped; the estimator keeps its best step so far.
+
+    Turn it into an error where a half-trained model is no result:
+    `warnings.simplefilter("error", InterruptedTraining)`.
+    """
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -12,6 +12,7 @@ of classes. A folded model's file holds its link as nested lists (`to_json`, `fr
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -152,14 +153,18 @@ def _to_json(expression: Expression | None) -> Any:
 def _from_json(value: Any, depth: int) -> Expression:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    if isinstance(value, list) and value and depth < DEEPEST:
+    if depth == DEEPEST:
+        raise InputError(f"the link nests operations more than {DEEPEST} deep")
+    if isinstance(value, list) and value:
         name, *arguments = value
         if name == "column" and len(arguments) == 1 and type(arguments[0]) is int:
             return Column(arguments[0])
         if isinstance(name, str) and OPERATIONS.get(name) == len(arguments):
             return Operation(name, tuple(_from_json(part, depth + 1) for part in arguments))
     known = ", ".join(OPERATIONS)
-    raise InputError(f"the link holds {value!r:.80}; accepted: numbers, columns, and {known}")
+    raise InputError(
+        f"the link holds {reprlib.repr(value)}; accepted: numbers, columns, and {known}"
+    )
 
 
 def _columns(expression: Expression | None) -> int:

@@ -66,7 +66,7 @@ def test_estimators_set_rows_aside_that_no_other_choice_sees(tmp_path) -> None: 
         hidden=(16,), epochs=20, random_state=0, device="cpu", calibrate="conformal", keep_rows=1000
     )
     model.fit(task.X, task.y)
-    assert model.conformal_.scores.shape == (200, 1)
+    assert model.fitted_.conformal.scores.shape == (200, 1)
     assert model.training_["rows"] + model.training_["validation_rows"] == 800
     low, high = model.predict_interval(test.X, 0.9, method="conformal")
     assert np.mean((low <= test.y) & (test.y <= high)) == pytest.approx(0.9, abs=0.04)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_is_sure_accepts_the_chosen_share(run: Any, model: Path) -> None:
     run("export", model, "--to", "c99", "-o", "out", "--sure", "0.75")
     sure = json.loads(Path("out/report.json").read_text())["sure"]
     estimator = rds.load(model)
-    X = pl.DataFrame(estimator.kept_rows_[0], schema=["a", "b [V]"])
+    X = pl.DataFrame(estimator.fitted_.kept_rows[0], schema=["a", "b [V]"])
     std = estimator.predict(X, return_std=True)[1]
     assert np.mean(std <= sure[0] * (1 + 1e-6)) == pytest.approx(0.75, abs=0.02)
     (Path("out") / "main.c").write_text(
@@ -166,7 +167,9 @@ def test_epistemic_refusals(run: Any, model: Path, tmp_path: Path) -> None:
             model, "--to", form, *int8
         )
     estimator = rds.load(model)
-    estimator.epistemic_ = None  # as files of the first versions have it
+    estimator.fitted_ = replace(
+        estimator.fitted_, epistemic=None
+    )  # as files of the first versions have it
     estimator.save(tmp_path / "old")
     for form in ("folded", "c99", "onnx"):
         said = error(tmp_path / "old", "--to", form, "--epistemic", "laplace")

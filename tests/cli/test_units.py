@@ -19,16 +19,18 @@ def test_names_and_units_are_kept(run: Any, csv: Path) -> None:
     assert "--unit 'a=k=1': 'a=k' is no input or numeric target of this fit" in bad.err
     assert run("fit", csv, "--target", "y", "--target", "z", *QUICK, *units[:4]).code == 0
     model = rds.load("model.safetensors")
-    assert model.target_names_ == ("y", "z")
-    assert model.target_units_ == ("m/s", "")
-    assert dict(zip(model.feature_names_in_, model.feature_units_, strict=True))["b [V]"] == "V"
+    assert model.fitted_.target.names == ("y", "z")
+    assert model.fitted_.target.units == ("m/s", "")
+    assert (
+        dict(zip(model.feature_names_in_, model.fitted_.inputs.units, strict=True))["b [V]"] == "V"
+    )
 
 
 def test_without_units_there_are_none(run: Any, csv: Path) -> None:
     assert run("fit", csv, "--target", "label", *QUICK).code == 0
     model = rds.load("model.safetensors")
-    assert model.target_names_ == ("label",)
-    assert (model.target_units_, model.feature_units_) == (None, None)
+    assert model.fitted_.target.names == ("label",)
+    assert (model.fitted_.target.units, model.fitted_.inputs.units) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -42,50 +42,54 @@ def regressor(X: Any = TASK.X, y: Any = TASK.y) -> RDeepSenseRegressor:
 def test_targets_are_called_as_in_y(y: Any, names: tuple[str, ...] | None) -> None:
     assert of_target(y) == names
     model = regressor(y=y)
-    assert (model.target_names_, model.target_units_, model.feature_units_) == (names, None, None)
+    assert (model.fitted_.target.names, model.fitted_.target.units, model.fitted_.inputs.units) == (
+        names,
+        None,
+        None,
+    )
 
 
 def test_the_target_of_files_has_its_column_s_name(tmp_path: Path) -> None:
     table = pl.DataFrame(TASK.X, schema=list(FEATURES)).with_columns(load=TASK.y, lift=-TASK.y)
     table.write_parquet(tmp_path / "part.parquet")
-    assert regressor(tmp_path, ["lift", "load"]).target_names_ == ("lift", "load")
+    assert regressor(tmp_path, ["lift", "load"]).fitted_.target.names == ("lift", "load")
 
 
 def test_units_by_list_and_by_name(tmp_path: Path) -> None:
     frame = pd.DataFrame(TASK.X, columns=list(FEATURES))
     model = regressor(frame, pd.DataFrame(PAIR, columns=["load", "lift"]))
     assert model.describe(target_units=["N", "µm"], feature_units={"x2": "°C"}) is model
-    assert model.target_units_ == ("N", "µm")
-    assert model.feature_units_ == ("", "", "°C", "")
+    assert model.fitted_.target.units == ("N", "µm")
+    assert model.fitted_.inputs.units == ("", "", "°C", "")
     model.describe(target_names=["a", "b"])
-    assert model.target_units_ == ("N", "µm"), "what is not named stays"
+    assert model.fitted_.target.units == ("N", "µm"), "what is not named stays"
     path = tmp_path / "m"
     model.save(path)
     again = rds.load(path)
-    for name in KEPT:
-        assert getattr(again, f"{name}_") == getattr(model, f"{name}_")
+    assert again.fitted_.target == model.fitted_.target
+    assert again.fitted_.inputs.units == model.fitted_.inputs.units
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     assert again.predict_dist(frame) == model.predict_dist(frame)
-    assert not hasattr(clone(model), "target_units_")
-    assert model.fit(frame, TASK.y).target_units_ is None
+    assert not hasattr(clone(model), "fitted_")
+    assert model.fit(frame, TASK.y).fitted_.target.units is None
 
 
 def test_one_text_for_one_target_and_channels_of_windows() -> None:
-    assert regressor().describe("load", "N").target_units_ == ("N",)
+    assert regressor().describe("load", "N").fitted_.target.units == ("N",)
     windows = np.random.default_rng(0).normal(size=(30, 8, 3))
     network = rds.networks.DeepSense(
         sensors=(2, 1), interval=4, filters=2, depth=1, hidden=2, layers=1
     )
     model = RDeepSenseRegressor(network=network, epochs=1, random_state=0, device="cpu")
     model.fit(windows, TASK.y[:30]).describe(feature_units=["g", "g", "lx"])
-    assert model.feature_units_ == ("g", "g", "lx")
+    assert model.fitted_.inputs.units == ("g", "g", "lx")
 
 
 def test_classes_have_a_name_but_no_unit() -> None:
     labels = pd.Series(np.where(TASK.y > 50, "high", "low"), name="pressure")
     model = RDeepSenseClassifier(**FIT).fit(TASK.X, labels)
-    assert model.target_names_ == ("pressure",)
+    assert model.fitted_.target.names == ("pressure",)
     with pytest.raises(InputError, match="classes have no unit"):
         model.describe(target_units=["mmHg"])
 
@@ -112,7 +116,11 @@ def test_a_file_of_before_names_were_kept_loads(tmp_path: Path) -> None:
     header, tensors = model_file.read(path)
     model_file.write(path, {k: v for k, v in header.items() if k not in KEPT}, tensors)
     old = rds.load(path)
-    assert (old.target_names_, old.target_units_, old.feature_units_) == (None, None, None)
+    assert (old.fitted_.target.names, old.fitted_.target.units, old.fitted_.inputs.units) == (
+        None,
+        None,
+        None,
+    )
     assert old.predict_dist(TASK.X) == model.predict_dist(TASK.X)
     model_file.write(path, {**header, "target_names": [["load"]]}, tensors)
     with pytest.raises(rds.ModelFileError, match="names in the file do not fit .*target_names"):

@@ -32,7 +32,7 @@ def test_a_fifth_and_beyond_5000_rows_a_tenth() -> None:
     train, held = split(X, Y)
     assert (len(train.index), len(held.index)) == (800, 200)
     assert sorted([*train.index, *held.index]) == list(range(1_000))
-    assert train.uneven is None
+    assert train.relative_weight is None
     big = RNG.standard_normal((6_000, 2))
     assert len(split(big, big[:, 0])[1].index) == 600
 
@@ -68,8 +68,8 @@ def test_repeated_rows_are_one_row_of_their_weight() -> None:
         assert np.array_equal(a.index, repeated[b.index])
         assert np.array_equal(a.weight, b.weight)
     assert 0 not in {weight[i] for part in parts for i in part.index}
-    assert parts[0].uneven is not None
-    assert parts[0].uneven.mean() == pytest.approx(1.0)
+    assert parts[0].relative_weight is not None
+    assert parts[0].relative_weight.mean() == pytest.approx(1.0)
 
 
 def test_a_table_of_few_inputs_is_one_of_counts() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rdeepsense.calibration import Isotonic, Scale, Temperature
+from rdeepsense.calibration import Calibration, Isotonic, Scale, Temperature
 from rdeepsense.epistemic import Laplace
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.fitting.epistemic import Epistemic
@@ -48,19 +48,20 @@ def draw(seed: int, widest: int = 200, most: int = 60) -> Drawn:
     estimator.fit(X, y)
     _randomise(estimator, rng)
     shape = "-".join(map(str, (inputs, *hidden, outputs)))
-    return Drawn(estimator, X, f"{head} {shape} {type(estimator.calibration_).__name__}")
+    return Drawn(estimator, X, f"{head} {shape} {type(estimator.fitted_.calibration).__name__}")
 
 
 def give_doubt(drawn: Drawn, seed: int = 0) -> Drawn:
     """The Laplace approximation of the drawn weights, with numbers of its own for the rest."""
     estimator, rng = drawn.estimator, np.random.default_rng(seed)
-    x = estimator.input_scaler_.transform(drawn.X, torch.float32)
+    x = estimator.fitted_.inputs.scaler.transform(drawn.X, torch.float32)
     laplace = Laplace.fit(estimator.network_, [(x, torch.ones(len(x)).double())])
-    chosen = estimator.calibration_
+    chosen = estimator.fitted_.calibration
     if chosen is not None:
         chosen = replace(chosen, factor=1.3 * chosen.factor)
     share = rng.uniform(0.05, 1, len(laplace.ratio))
-    estimator.epistemic_ = Epistemic(laplace, share, {"laplace": chosen})
+    epistemic = Epistemic(laplace, share, {"laplace": chosen})
+    estimator.fitted_ = replace(estimator.fitted_, epistemic=epistemic)
     return drawn
 
 
@@ -71,11 +72,13 @@ def _randomise(estimator: Any, rng: np.random.Generator) -> None:
             reach = value.shape[1] ** -0.5 if value.ndim == 2 else 0.5
             value.copy_(torch.from_numpy(reach * rng.uniform(-1, 1, tuple(value.shape))))
     factor = float(rng.uniform(0.5, 2))
+    chosen: Calibration | None
     if hasattr(estimator, "classes_"):
-        estimator.calibration_ = Temperature(factor)
+        chosen = Temperature(factor)
     elif rng.random() < 0.4:
         stated = np.linspace(0, 1, 9)
         actual = np.concatenate([[0], np.cumsum(rng.uniform(0.2, 1, 8))])
-        estimator.calibration_ = Isotonic(factor, stated, actual / actual[-1])
+        chosen = Isotonic(factor, stated, actual / actual[-1])
     else:
-        estimator.calibration_ = Scale(factor) if rng.random() < 0.8 else None
+        chosen = Scale(factor) if rng.random() < 0.8 else None
+    estimator.fitted_ = replace(estimator.fitted_, calibration=chosen)

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,8 +216,8 @@ def test_without_the_option_nothing_is_said_of_it(gaussian: Any, tmp_path: Path)
     assert size["tables_in_flash"] == less["tables_in_flash"] + found["bytes_in_flash"]
     assert size["ram_scratch"] == less["ram_scratch"] + 4 * 14
     assert abs(report["quality"]["nll_change"]) < 1e-5
-    dist = estimator.predict_dist(estimator.kept_rows_[0], epistemic="laplace")
-    nll = -np.mean(dist.log_prob(estimator.kept_rows_[1]))
+    dist = estimator.predict_dist(estimator.fitted_.kept_rows[0], epistemic="laplace")
+    nll = -np.mean(dist.log_prob(estimator.fitted_.kept_rows[1]))
     assert report["quality"]["before"]["nll"] == pytest.approx(nll)
     classes, X = fitted("categorical", 3)
     said = header(Source(fold(classes), prepare(fold(classes), "float32", X)))
@@ -274,7 +275,7 @@ def test_the_self_test_sees_a_wrong_doubt(likelihood: str, tmp_path: Path) -> No
 def test_missing_inputs(tmp_path: Path) -> None:
     estimator, X = fitted("gaussian", 1)
     gaps, mean = X[:4].copy(), X[:4].copy()
-    gaps[::2, 1], mean[::2, 1] = np.nan, estimator.input_scaler_.shift[1]
+    gaps[::2, 1], mean[::2, 1] = np.nan, estimator.fitted_.inputs.scaler.shift[1]
     refusing = fold(estimator, "laplace")
     source = Source(refusing, prepare(refusing, "float32", X))
     status, found = predict(
@@ -324,7 +325,7 @@ def test_refusals(gaussian: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'delta' cannot be exported; accepted: 'laplace'"):
         fold(estimator, "delta")
     old, _ = fitted("gaussian", 1)
-    old.epistemic_ = None
+    old.fitted_ = replace(old.fitted_, epistemic=None)
     for form in (
         lambda: fold(old, "laplace"),
         lambda: export_onnx(old, tmp_path / "m", epistemic="laplace"),

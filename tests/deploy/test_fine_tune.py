@@ -45,7 +45,7 @@ def test_a_coarse_network_comes_back_within_reach(
     """Five bits instead of eight."""
     for module in (fine_tune, quantisation):
         monkeypatch.setattr(module, "BYTE", 31)
-    folded, (X, y) = fold(precise), precise.kept_rows_
+    folded, (X, y) = fold(precise), precise.fitted_.kept_rows
     test = law(4000, 1)
     before = quality(precise, folded, quantise(folded, X, standardised(folded)), *test)
     after = quality(precise, folded, fine_tuned(precise, folded, X, y, Silent()), *test)
@@ -106,10 +106,10 @@ def test_divergence_and_nll_are_those_of_the_calibrated_distribution(
     torch.testing.assert_close(task.divergence(P, Q), kl_divergence(*normals).mean())
     # The NLL in the network's units: of the model that is exported, less log(factor).
     X, y = law(50, 3)
-    z = torch.from_numpy(precise.input_scaler_.transform(X, torch.float32).numpy())
+    z = torch.from_numpy(precise.fitted_.inputs.scaler.transform(X, torch.float32).numpy())
     with torch.no_grad():
         mine = task.nll(task.head(precise.network_.cpu().body(z)), task.labels(y))
-    target = precise.target_scaler_
+    target = precise.fitted_.target_scaler
     assert target is not None
     std = precise.predict(X, return_std=True)[1] / target.scale
     mean = (precise.predict(X) - target.shift) / target.scale
@@ -145,8 +145,8 @@ def test_the_gradient_goes_straight_through_the_rounding() -> None:
 
 def test_what_is_good_enough_is_left_alone(precise: RDeepSenseRegressor) -> None:
     folded = fold(precise)
-    X, _ = precise.kept_rows_
-    network, made = improved(precise, folded, precise.kept_rows_, most=10.0)
+    X, _ = precise.fitted_.kept_rows
+    network, made = improved(precise, folded, precise.fitted_.kept_rows, most=10.0)
     assert made == {}
     plain = quantise(folded, X[::2], standardised(folded))
     assert np.array_equal(network.raw(X), plain.raw(X))
@@ -156,7 +156,7 @@ def test_what_is_not_says_what_was_done(
     precise: RDeepSenseRegressor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fine_tune, "STEPS", 3)
-    folded, (X, y) = fold(precise), precise.kept_rows_
+    folded, (X, y) = fold(precise), precise.fitted_.kept_rows
     told: list[int] = []
 
     class Told(Silent):

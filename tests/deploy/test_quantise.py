@@ -43,7 +43,9 @@ def regressor() -> RDeepSenseRegressor:
 def test_int8_keeps_nll_and_coverage(regressor: RDeepSenseRegressor) -> None:
     test = simulate(5000, 1)
     folded = fold(regressor)
-    found = quality(regressor, folded, quantised(folded, regressor.kept_rows_[0]), test.X, test.y)
+    found = quality(
+        regressor, folded, quantised(folded, regressor.fitted_.kept_rows[0]), test.X, test.y
+    )
     assert abs(found["nll_change"]) < 0.02
     assert abs(found["after"]["coverage_90"] - found["before"]["coverage_90"]) < 0.01
     assert found["rows"] == 5000
@@ -54,7 +56,7 @@ def test_int8_keeps_class_probabilities() -> None:
     classes, truth = (np.digitize(t.y, [40.0, 60.0]) for t in (task, test))
     model = RDeepSenseClassifier(epochs=10, random_state=0, verbose=False).fit(task.X, classes)
     folded = fold(model)
-    found = quality(model, folded, quantised(folded, model.kept_rows_[0]), test.X, truth)
+    found = quality(model, folded, quantised(folded, model.fitted_.kept_rows[0]), test.X, truth)
     assert abs(found["nll_change"]) < 0.02
 
 
@@ -62,7 +64,7 @@ def test_a_coarser_network_would_be_seen(regressor: RDeepSenseRegressor) -> None
     """The figures can fail: three bits less, and the NLL moves."""
     test = simulate(2000, 1)
     folded = fold(regressor)
-    network = quantised(folded, regressor.kept_rows_[0])
+    network = quantised(folded, regressor.fitted_.kept_rows[0])
     coarse = [
         dataclasses.replace(layer, weight=(layer.weight // 32 * 32).astype(np.int8))
         for layer in network.layers
@@ -76,7 +78,7 @@ def test_heads_are_never_clipped(regressor: RDeepSenseRegressor) -> None:
     folded = fold(regressor)
     layers = (*folded.layers[:-1], Dense(100 * folded.layers[-1].weight, folded.layers[-1].bias))
     stretched = dataclasses.replace(folded, layers=layers)
-    rows = regressor.kept_rows_[0]
+    rows = regressor.fitted_.kept_rows[0]
     network = quantised(stretched, rows[:50])
     exact, found = stretched.raw(rows), network.raw(rows)
     assert np.abs(exact).max() > 100
@@ -269,7 +271,7 @@ def test_int8_needs_rows(regressor: RDeepSenseRegressor) -> None:
 
 def test_inputs_are_rounded_and_held_in_range(regressor: RDeepSenseRegressor) -> None:
     folded = fold(regressor)
-    network = quantised(folded, regressor.kept_rows_[0])
+    network = quantised(folded, regressor.fitted_.kept_rows[0])
     far = folded.centre + folded.scale * np.array([[0.0], [1e9], [-1e9], [1.0]])
     q = network.inputs(far)
     assert q[0].tolist() == [network.levels] * 4

@@ -60,8 +60,8 @@ def test_masks_explain_a_part_of_the_heads_variance(
     large: tuple[RDeepSenseRegressor, Any],
 ) -> None:
     model, _ = large
-    assert model.epistemic_ is not None
-    assert 0.3 < model.epistemic_.noise_share[0] < 0.95
+    assert model.fitted_.epistemic is not None
+    assert 0.3 < model.fitted_.epistemic.noise_share[0] < 0.95
 
 
 @pytest.mark.parametrize("epistemic", ["delta", "laplace"])
@@ -74,9 +74,9 @@ def test_the_part_lies_within_the_total(model: RDeepSenseRegressor, epistemic: s
 
 
 def test_formulas_by_hand(model: RDeepSenseRegressor) -> None:
-    fitted = model.epistemic_
+    fitted = model.fitted_.epistemic
     assert fitted is not None
-    head = model.predict_dist(TASK.X).var / model.calibration_.factor**2
+    head = model.predict_dist(TASK.X).var / model.fitted_.calibration.factor**2
     for epistemic in ("delta", "laplace"):
         scale = fitted.calibrations[epistemic].factor  # type: ignore[union-attr]
         part = (model.epistemic_std(TASK.X, epistemic) / scale) ** 2
@@ -188,8 +188,8 @@ def test_files_of_the_first_versions(model: RDeepSenseRegressor, tmp_path: Path)
 
 def test_a_network_without_dropout_has_laplace_alone() -> None:
     model = regressor(drop_prob=0.0).fit(TASK.X, TASK.y)
-    assert model.epistemic_ is not None
-    assert model.epistemic_.noise_share[0] == 1
+    assert model.fitted_.epistemic is not None
+    assert model.fitted_.epistemic.noise_share[0] == 1
     assert (model.epistemic_std(TASK.X) > 0).all()
     with pytest.raises(InputError, match="drops nothing"):
         model.predict_dist(TASK.X, epistemic="delta")

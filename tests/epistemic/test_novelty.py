@@ -209,7 +209,7 @@ def test_few_rows_are_enough_and_fewer_are_refused() -> None:
         fitted.fit_novelty(X, held_out=X[:3])
     found = fitted.fit_novelty(X).novelty(X)
     assert np.all((found > 0) & (found < 1))
-    assert fitted.fit(X, X[:, 0]).novelty_ is None
+    assert fitted.fit(X, X[:, 0]).fitted_.novelty is None
 
 
 def test_the_rows_that_are_used_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

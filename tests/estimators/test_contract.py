@@ -149,8 +149,10 @@ def test_mcdrop_variance_by_brute_force_and_noise_on_top() -> None:
 
     tuned = REGRESSORS["MCDrop"](drop_prob=0.3).fit(TASK.X, TASK.y)
     paper = REGRESSORS["MCDrop paper"](drop_prob=0.3).fit(TASK.X, TASK.y)
-    x = torch.from_numpy((TEST.X - tuned.input_scaler_.shift) / tuned.input_scaler_.scale)
-    network, scaler = tuned.network_.double(), tuned.target_scaler_
+    x = torch.from_numpy(
+        (TEST.X - tuned.fitted_.inputs.scaler.shift) / tuned.fitted_.inputs.scaler.scale
+    )
+    network, scaler = tuned.network_.double(), tuned.fitted_.target_scaler
     with torch.random.fork_rng(devices=[]), torch.no_grad(), network.sampling():
         torch.manual_seed(tuned.training_["seed"])
         passes = network(x.repeat(5, 1)).mean.view(5, -1).numpy() * scaler.scale + scaler.shift
@@ -158,7 +160,7 @@ def test_mcdrop_variance_by_brute_force_and_noise_on_top() -> None:
     np.testing.assert_allclose(plain.mean, passes.mean(0), rtol=1e-9)
     np.testing.assert_allclose(plain.var, passes.var(0), rtol=1e-6)
     total = tuned.predict_dist(TEST.X).var - plain.var
-    np.testing.assert_allclose(total, tuned.calibration_.variance, rtol=1e-6)
+    np.testing.assert_allclose(total, tuned.fitted_.calibration.variance, rtol=1e-6)
 
 
 def test_the_papers_mcdrop_says_when_it_uses_the_floor() -> None:

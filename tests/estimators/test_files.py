@@ -47,8 +47,8 @@ def test_round_trip_is_bit_identical(tmp_path: Path, kind: str) -> None:
     assert again.predict_dist(FRAME, samples=3) == model.predict_dist(FRAME, samples=3)
     assert again.feature_names_in_.tolist() == list(FEATURES)
     assert again.training_["seed"] == model.training_["seed"]
-    assert np.array_equal(again.kept_rows_[0], model.kept_rows_[0])
-    assert np.array_equal(again.kept_rows_[1], model.kept_rows_[1])
+    assert np.array_equal(again.fitted_.kept_rows[0], model.fitted_.kept_rows[0])
+    assert np.array_equal(again.fitted_.kept_rows[1], model.fitted_.kept_rows[1])
     for name, value in model.validation_scores_.items():
         assert again.validation_scores_[name] == value or math.isnan(value)
     kept = {k: v for k, v in model.get_params().items() if k not in ("device",)}
@@ -76,7 +76,7 @@ def test_the_header_says_what_was_done(tmp_path: Path) -> None:
     header, tensors = model_file.read(path)
     assert header["format"] == 1
     assert header["estimator"] == "RDeepSenseRegressor"
-    assert header["architecture"]["hidden"] == [8, 6]
+    assert header["architecture"]["arguments"] == {"hidden": [8, 6]}
     assert header["params"]["missing"] == "mean"
     assert header["feature_names"] == list(FEATURES)
     assert header["calibration"] == "scale"
@@ -93,7 +93,7 @@ def test_rows_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     RDeepSenseRegressor(**COMMON, keep_rows=0).fit(TASK.X, TASK.y).save(path)
     assert not any(name.startswith("rows.") for name in model_file.read(path)[1])
-    assert len(rds.load(path).kept_rows_[0]) == 0
+    assert len(rds.load(path).fitted_.kept_rows[0]) == 0
 
 
 class Own(nn.Module):

@@ -16,8 +16,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import rdeepsense as rds
 from rdeepsense import GPClassifier, GPRegressor, metrics
-from rdeepsense.estimators import gp
-from rdeepsense.fitting.gp_training import Plan, learn_exact
+from rdeepsense.fitting import process, process_fit
+from rdeepsense.fitting.gp_training import GPSchedule, learn_exact
 from rdeepsense.progress import Silent
 
 pytest.importorskip("gpytorch")
@@ -63,7 +63,7 @@ def test_check_estimator(estimator: Any, check: Any) -> None:
 
 def scikit_learns(model: GPRegressor) -> GaussianProcessRegressor:
     """With the same hyper-parameters, on the same scaled rows."""
-    learnt = model.gp_
+    learnt = model.fitted_.model.gp
     kernel = ConstantKernel(float(learnt.scale)) * RBF(learnt.lengths.numpy()) + WhiteKernel(
         float(learnt.noise)
     )
@@ -74,13 +74,14 @@ def scikit_learns(model: GPRegressor) -> GaussianProcessRegressor:
 def test_prediction_and_likelihood_are_scikit_learns(outputs: int) -> None:
     y = Y if outputs == 1 else np.column_stack([Y, np.cos(X[:, 1])])
     model = regressor(calibrate=False).fit(X, y, validation=(X[:50], y[:50]))
-    shift, scale = model.target_scaler_.shift, model.target_scaler_.scale
-    inputs = (X - model.input_scaler_.shift) / model.input_scaler_.scale
+    shift, scale = model.fitted_.target_scaler.shift, model.fitted_.target_scaler.scale
+    inputs = (X - model.fitted_.inputs.scaler.shift) / model.fitted_.inputs.scaler.scale
     targets = (y.reshape(250, -1) - shift) / scale
     other = scikit_learns(model).fit(inputs, targets)
     at = RNG.uniform(-3, 3, (40, 2))
     mean, std = other.predict(
-        (at - model.input_scaler_.shift) / model.input_scaler_.scale, return_std=True
+        (at - model.fitted_.inputs.scaler.shift) / model.fitted_.inputs.scaler.scale,
+        return_std=True,
     )
     got = model.predict_dist(at)
     expected = mean.reshape(40, -1) * scale + shift
@@ -92,9 +93,9 @@ def test_prediction_and_likelihood_are_scikit_learns(outputs: int) -> None:
 
 def test_no_better_hyper_parameters_are_found_by_scikit_learn() -> None:
     model = regressor().fit(X, Y, validation=(X, Y))
-    inputs = (X - model.input_scaler_.shift) / model.input_scaler_.scale
+    inputs = (X - model.fitted_.inputs.scaler.shift) / model.fitted_.inputs.scaler.scale
     other = scikit_learns(model).set_params(optimizer="fmin_l_bfgs_b")
-    other.fit(inputs, (Y - model.target_scaler_.shift) / model.target_scaler_.scale)
+    other.fit(inputs, (Y - model.fitted_.target_scaler.shift) / model.fitted_.target_scaler.scale)
     assert model.training_["loss"] <= -other.log_marginal_likelihood_value_ / 250 + 1e-4
 
 
@@ -102,7 +103,7 @@ def test_a_weight_is_a_repetition_in_the_formulas() -> None:
     """Not only because repeated rows are merged: the bound itself counts them so."""
     x, y = torch.from_numpy(X[:30]), torch.from_numpy(Y[:30, None] - Y[:30].mean())
     count = torch.from_numpy(RNG.integers(1, 4, 30))
-    plan = Plan(30, 64, 0.03, 30, 0, Silent())
+    plan = GPSchedule(30, 64, 0.03, 30, 0, Silent())
     weighted, a = learn_exact(x, y, count.double(), plan)
     ones = torch.ones(int(count.sum())).double()
     repeated, b = learn_exact(
@@ -144,11 +145,11 @@ def test_outputs_do_not_disturb_each_other(make: Any) -> None:
 
 
 def test_the_method_follows_the_rows_and_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert regressor().fit(X, Y).method_ == "exact"
+    assert regressor().fit(X, Y).fitted_.model.method == "exact"
     assert sparse().fit(X, Y).training_["method"] == "variational"
-    monkeypatch.setattr(gp, "EXACT_ROWS", 150)
-    assert sparse(method="auto").fit(X, Y).method_ == "variational"
-    assert sparse(method="exact").fit(X, Y).method_ == "exact"
+    monkeypatch.setattr(process_fit, "EXACT_ROWS", 150)
+    assert sparse(method="auto").fit(X, Y).fitted_.model.method == "variational"
+    assert sparse(method="exact").fit(X, Y).fitted_.model.method == "exact"
 
 
 def test_classes() -> None:
@@ -161,7 +162,7 @@ def test_classes() -> None:
     np.testing.assert_allclose(proba[:5], model.predict_proba(X[:5]), rtol=1e-9)
     far = model.predict_dist(X + 50).entropy()
     assert far.mean() > model.predict_dist(X).entropy().mean() + 0.2
-    assert model.method_ == "variational"
+    assert model.fitted_.model.method == "variational"
 
 
 @pytest.mark.parametrize("make", [regressor, sparse, classifier])
@@ -174,7 +175,7 @@ def test_files_pickles_and_seeds(make: Any, tmp_path: Path) -> None:
     copies = (rds.load(tmp_path / "gp.safetensors"), pickle.loads(pickle.dumps(model)))
     for copy in (*copies, make().fit(X, y)):
         assert copy.predict_dist(X) == model.predict_dist(X)
-    assert copies[0].method_ == model.method_
+    assert copies[0].fitted_.model.method == model.fitted_.model.method
     assert copies[0].training_ == model.training_
     with pytest.raises(rds.InputError, match="no network"):
         rds.load(tmp_path / "gp.safetensors", network=torch.nn.Linear(2, 1))
@@ -183,7 +184,7 @@ def test_files_pickles_and_seeds(make: Any, tmp_path: Path) -> None:
 def test_many_rows_are_predicted_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     model = regressor().fit(X, Y)
     whole = model.predict_dist(X)
-    monkeypatch.setattr(gp, "CHUNK", 30)
+    monkeypatch.setattr(process, "CHUNK", 30)
     np.testing.assert_allclose(model.predict_dist(X).std, whole.std, rtol=1e-9)
 
 

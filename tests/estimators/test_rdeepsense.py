@@ -127,12 +127,14 @@ def test_monte_carlo_is_the_moment_matched_mixture_of_passes() -> None:
     k, X = 3, TASK.X[:5]
     got = model.predict_dist(X, samples=k)
     network = model.network_.double()
-    x = torch.from_numpy((X - model.input_scaler_.shift) / model.input_scaler_.scale)
+    x = torch.from_numpy(
+        (X - model.fitted_.inputs.scaler.shift) / model.fitted_.inputs.scaler.scale
+    )
     with torch.random.fork_rng(devices=[]), torch.no_grad(), network.sampling():
         torch.manual_seed(model.training_["seed"])
         params = network(x.repeat(k, 1))
     means, variances = (t.view(k, 5).numpy() for t in params)
-    scale, shift = model.target_scaler_.scale, model.target_scaler_.shift
+    scale, shift = model.fitted_.target_scaler.scale, model.fitted_.target_scaler.shift
     np.testing.assert_allclose(got.mean, means.mean(0) * scale + shift, rtol=1e-6)
     expected = variances.mean(0) + means.var(0, ddof=0)
     np.testing.assert_allclose(got.var, expected * scale**2, rtol=1e-6)
@@ -196,32 +198,32 @@ def test_given_validation_rows_are_the_ones_used() -> None:
     assert model.training_["rows"] == 400
     assert model.training_["validation_rows"] == 50
     assert model.validation_scores_["n"] == 50
-    assert np.array_equal(model.kept_rows_[0], TASK.X[:50])
+    assert np.array_equal(model.fitted_.kept_rows[0], TASK.X[:50])
 
 
 def test_groups_stay_on_one_side() -> None:
     users = np.repeat(np.arange(20), 20)
     X = np.column_stack([TASK.X, users])
     model = regressor(keep_rows=400).fit(X, TASK.y, groups=users)
-    held = np.unique(model.kept_rows_[0][:, -1])
+    held = np.unique(model.fitted_.kept_rows[0][:, -1])
     assert len(held) == 4
     assert model.training_["validation_rows"] == 80
-    assert len(model.kept_rows_[0]) == 80
+    assert len(model.fitted_.kept_rows[0]) == 80
 
 
 def test_keep_rows() -> None:
-    assert len(regressor().fit(TASK.X, TASK.y).kept_rows_[0]) == 80
+    assert len(regressor().fit(TASK.X, TASK.y).fitted_.kept_rows[0]) == 80
     model = regressor(keep_rows=10).fit(TASK.X, TASK.y)
-    assert model.kept_rows_[0].shape == (10, 4)
-    assert all(row in TASK.X for row in model.kept_rows_[0])
-    assert len(regressor(keep_rows=0).fit(TASK.X, TASK.y).kept_rows_[0]) == 0
+    assert model.fitted_.kept_rows[0].shape == (10, 4)
+    assert all(row in TASK.X for row in model.fitted_.kept_rows[0])
+    assert len(regressor(keep_rows=0).fit(TASK.X, TASK.y).fitted_.kept_rows[0]) == 0
 
 
 def test_a_constant_column_is_handled() -> None:
     X = np.column_stack([TASK.X, np.full(400, 3.3e8), np.zeros(400)])
     model = regressor().fit(X, TASK.y)
     assert model.score(X, TASK.y) > 0.5
-    assert model.input_scaler_.scale[4:].tolist() == [1.0, 1.0]
+    assert model.fitted_.inputs.scaler.scale[4:].tolist() == [1.0, 1.0]
 
 
 def test_missing_values_are_filled_with_the_mean_when_asked() -> None:
@@ -230,7 +232,7 @@ def test_missing_values_are_filled_with_the_mean_when_asked() -> None:
     model = regressor(missing="mean").fit(X, TASK.y)
     assert model.score(X, TASK.y) > 0.5
     filled = TASK.X[:5].copy()
-    filled[:, 1] = model.input_scaler_.shift[1]
+    filled[:, 1] = model.fitted_.inputs.scaler.shift[1]
     hollow = TASK.X[:5].copy()
     hollow[:, 1] = np.nan
     np.testing.assert_allclose(model.predict(hollow), model.predict(filled))
@@ -260,8 +262,8 @@ def test_calibration_moves_the_std_and_not_the_mean() -> None:
     )
     assert np.array_equal(plain.predict(TASK.X), scaled.predict(TASK.X))
     ratio = scaled.predict_dist(TASK.X).std / plain.predict_dist(TASK.X).std
-    np.testing.assert_allclose(ratio, scaled.calibration_.factor)
-    assert scaled.calibration_.factor != 1
+    np.testing.assert_allclose(ratio, scaled.fitted_.calibration.factor)
+    assert scaled.fitted_.calibration.factor != 1
 
 
 def test_integer_timestamps_keep_their_precision() -> None:
@@ -269,7 +271,7 @@ def test_integer_timestamps_keep_their_precision() -> None:
     stamps = 1_700_000_000 + 3_600 * np.arange(400)
     X[:, 3] = stamps
     model = regressor().fit(X, TASK.y)
-    assert model.input_scaler_.scale[3] == pytest.approx(stamps.std(), rel=0.1)
+    assert model.fitted_.inputs.scaler.scale[3] == pytest.approx(stamps.std(), rel=0.1)
     X[:, 3] = 1_700_000_000_000 + np.arange(400)  # which as float32 would all be one number
-    scale = regressor().fit(X, TASK.y).input_scaler_.scale[3]
+    scale = regressor().fit(X, TASK.y).fitted_.inputs.scaler.scale[3]
     assert scale == pytest.approx(np.finfo(np.float32).eps * X[:, 3].max())

@@ -57,8 +57,8 @@ def test_deepsense_learns_and_knows(classifier: rds.RDeepSenseClassifier) -> Non
     truth = np.array(["low", "high"])[(y > 1.5).astype(int)]
     assert np.mean(classifier.predict(X) == truth) > 0.95
     assert classifier.n_features_in_ == 3
-    assert classifier.input_shape_ == (32, 3)
-    assert classifier.input_scaler_.shift.shape == (3,)
+    assert classifier.fitted_.inputs.shape == (32, 3)
+    assert classifier.fitted_.inputs.scaler.shift.shape == (3,)
     history = classifier.training_["history"]
     assert history[-1][0] < history[0][0]
     many = classifier.predict_dist(X, samples=20)
@@ -84,10 +84,10 @@ def test_a_file_needs_no_network(classifier: rds.RDeepSenseClassifier, tmp_path:
         again.predict_dist(X, samples=5).mean, classifier.predict_dist(X, samples=5).mean
     )
     assert again.network == SPEC
-    assert again.input_shape_ == (32, 3)
-    assert again.kept_rows_[0].shape[1:] == (32, 3)
+    assert again.fitted_.inputs.shape == (32, 3)
+    assert again.fitted_.kept_rows[0].shape[1:] == (32, 3)
     with pytest.raises(rds.InputError, match="leave out network="):
-        rds.load(path, network=SPEC.build(2))
+        rds.load(path, network=SPEC.build((48, 6), 2, 0))
 
 
 def test_regression_with_a_network_of_ones_own(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_deepsense_for_regression_by_groups_and_with_members() -> None:
     assert model.predict_dist(X).mean.shape == (80,)
     model.fit(X, y, validation=tones(20, 1))
     ensemble = rds.SSPRegressor(members=2, **options).fit(X, y)
-    first, second = (network.body.output.weight for network in ensemble.networks_)
+    first, second = (network.body.output.weight for network in ensemble.fitted_.networks.members)
     assert not torch.equal(first, second)
     assert rds.MCDropRegressor(**options).fit(X, y).predict_dist(X[:5]).std.shape == (5,)
 
@@ -144,7 +144,7 @@ def test_missing_values() -> None:
     ):
         model.fit(X, y)
     model.set_params(missing="mean").fit(X, y)
-    filled = np.where(np.isnan(X), model.input_scaler_.shift, X)
+    filled = np.where(np.isnan(X), model.fitted_.inputs.scaler.shift, X)
     np.testing.assert_allclose(model.predict(X), model.predict(filled), rtol=1e-12)
     X[:, :, 0] = np.nan
     with pytest.raises(rds.InputError, match="channel 0 of X has no value at all"):
@@ -165,7 +165,7 @@ def test_shapes_that_do_not_fit_are_refused(classifier: rds.RDeepSenseClassifier
         rds.RDeepSenseRegressor(network=SPEC, **SMALL).fit(X[:, :30], y)
     with pytest.raises(ValueError, match="Found array with dim 4"):
         rds.RDeepSenseRegressor(network=SPEC, **SMALL).fit(X[..., None], y)
-    with pytest.raises(rds.InputError, match="not a torch.nn.Module or one of .*: DeepSense"):
+    with pytest.raises(rds.InputError, match="nn.Module or one of .*: Dense, DeepSense"):
         rds.RDeepSenseRegressor(network=rds.networks.DeepSense, **SMALL).fit(X, y)
 
 
@@ -182,5 +182,5 @@ def test_channels_are_scaled_over_all_times() -> None:
 
 
 def test_learning_rates() -> None:
-    assert default_learning_rate(SPEC.build(2)) == 2e-3
+    assert default_learning_rate(SPEC.build((48, 6), 2, 0)) == 2e-3
     assert default_learning_rate(nn.Sequential(nn.Linear(4, 500), nn.Linear(500, 1))) == 1e-3

@@ -22,7 +22,7 @@ from rdeepsense.fitting.candidates import (
     best,
     candidates,
 )
-from rdeepsense.fitting.select import WORTH, Lengths
+from rdeepsense.fitting.select import WORTH, LengthSearch
 from rdeepsense.fitting.trainer import Length
 from rdeepsense.training import Schedule
 
@@ -35,7 +35,7 @@ def trial(likelihood: str, nll: float, area: float = 0.1, step: int = 10) -> Tri
 
 
 def test_grids() -> None:
-    assert candidates(("gaussian",), 0.3, 0.1) == [Candidate("gaussian", 0.3, 0.1)]
+    assert candidates(("gaussian",), 0.3, 0.1) == (Candidate("gaussian", 0.3, 0.1),)
     grid = candidates(("gaussian", "student"), "auto", "auto")
     assert len(grid) == 2 * len(ALPHAS) * len(DROPS)
     assert [c.alpha for c in candidates(("gaussian",), "paper", 0.1)] == list(PAPER_ALPHAS)
@@ -64,7 +64,7 @@ def test_few_rows_are_cross_validated_and_the_winner_trained_on_all(tmp_path: Pa
     nlls = [t["nll"] for t in selection["trials"]]
     assert selection["chosen"] == int(np.argmin(nlls))
     winner = selection["trials"][selection["chosen"]]
-    assert (model.candidate_.alpha, model.candidate_.drop_prob) == (
+    assert (model.fitted_.networks.candidate.alpha, model.fitted_.networks.candidate.drop_prob) == (
         winner["alpha"],
         winner["drop_prob"],
     )
@@ -133,21 +133,21 @@ def test_the_allowance_for_longer_training_is_counted_in_networks() -> None:
     first = trial("student", 1.0, step=schedule.steps)
     tried = {}
     for networks in (1, 5, 25):
-        longer = Lengths(schedule, 10_000, networks, first)
+        longer = LengthSearch(schedule, 10_000, networks, first)
         tried[networks] = 0
         while (length := longer.next()) is not None:
             tried[networks] += 1
             better = trial("student", 1.0 - tried[networks], step=schedule.steps)
-            assert longer.judge(better, schedule)
+            assert longer.accept(better, schedule)
             assert longer.kept == length
     assert tried == {1: 3, 5: 1, 25: 0}  # 3 + 9 + 27 trainings of one network, 15 of five
-    early = Lengths(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2 - 1))
+    early = LengthSearch(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2 - 1))
     assert early.next() is None
-    longer = Lengths(schedule, 10_000, 1, first)
+    longer = LengthSearch(schedule, 10_000, 1, first)
     length = longer.next()
     assert length is not None
     assert length == Length(3 * longer.first.epochs, 2 * schedule.batch_size)
-    assert not longer.judge(trial("student", 1.0 - WORTH / 2, step=schedule.steps), schedule)
+    assert not longer.accept(trial("student", 1.0 - WORTH / 2, step=schedule.steps), schedule)
     assert longer.next() is None
     assert longer.kept is None
 
@@ -155,13 +155,13 @@ def test_the_allowance_for_longer_training_is_counted_in_networks() -> None:
 def test_early_winners_are_trained_for_half_as_long_and_never_longer_after_that() -> None:
     schedule = Schedule.of(10_000, 1_000, 5e-3, 0)
     early = trial("student", 1.0, step=schedule.steps // 4)
-    shorter = Lengths(schedule, 10_000, 1, early, shorter=True)
+    shorter = LengthSearch(schedule, 10_000, 1, early, shorter=True)
     length = shorter.next()
     assert length is not None
     assert (length.epochs, length.batch_size) == (shorter.first.epochs // 2, schedule.batch_size)
-    assert shorter.judge(trial("student", 0.5, step=schedule.steps), schedule)
+    assert shorter.accept(trial("student", 0.5, step=schedule.steps), schedule)
     assert shorter.next() is None
-    half = Lengths(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2), True)
+    half = LengthSearch(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2), True)
     longer = half.next()
     assert longer is not None
     assert longer.epochs == 3 * half.first.epochs
@@ -191,7 +191,7 @@ def test_head_is_chosen_in_the_targets_units() -> None:
     X = rng.uniform(-2, 2, (400, 1))
     y = 1e4 * (np.sin(X[:, 0]) + 0.1 * rng.standard_t(2.1, 400))
     model = RDeepSenseRegressor(**{**SMALL, "epochs": 60}, likelihood="auto").fit(X, y)
-    assert model.candidate_.likelihood == "student"
+    assert model.fitted_.networks.candidate.likelihood == "student"
 
 
 def test_the_student_learns_its_degrees_of_freedom_in_the_default_time() -> None:

@@ -12,7 +12,7 @@ import pytest
 import rdeepsense as rds
 from rdeepsense import metrics
 from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
-from rdeepsense.fitting.distillation_set import NEIGHBOURS, QUANTILES, lessons
+from rdeepsense.fitting.distillation_set import NEIGHBOURS, QUANTILES, distillation_set
 
 TASK, TEST = simulate(400, seed=0), simulate(3_000, seed=1)
 SMALL: dict[str, Any] = {"random_state": 0, "device": "cpu"}
@@ -32,14 +32,14 @@ def test_a_student_comes_near_its_teacher() -> None:
 
 def test_lessons_are_the_teachers_quantiles_and_the_targets() -> None:
     teacher = rds.SSPRegressor(members=2, hidden=(8,), epochs=3, **SMALL).fit(TASK.X, TASK.y)
-    table, targets, weight = lessons(teacher, TASK.X, None, 0)
+    table, targets, weight = distillation_set(teacher, TASK.X, None, 0)
     assert table.shape == (400 * (1 + NEIGHBOURS) * QUANTILES, 4)
     assert (weight == 1).all()
     dist = teacher.predict_dist(TASK.X)
     mine = targets.reshape(QUANTILES, 1 + NEIGHBOURS, 400)[:, 0]
     levels = np.array([dist.cdf(values) for values in mine])
     assert (np.floor(levels * QUANTILES) == np.arange(QUANTILES)[:, None]).all()
-    more, both, weights = lessons(teacher, TASK.X, TASK.y, 0)
+    more, both, weights = distillation_set(teacher, TASK.X, TASK.y, 0)
     assert np.array_equal(both[-400:], TASK.y)
     assert weights[-400:].sum() == pytest.approx(weights[:-400].sum())
     assert len(more) == len(table) + 400
@@ -61,11 +61,11 @@ def test_names_and_units_go_over_to_the_student() -> None:
     teacher.describe(target_units=["N", "µm"], feature_units={"x2": "°C"})
     student = rds.RDeepSenseRegressor(hidden=(8,), epochs=1, **SMALL).distil(teacher, TASK.X)
     assert student.feature_names_in_.tolist() == list(FEATURES)
-    assert student.target_names_ == ("load", "lift")
-    assert student.target_units_ == ("N", "µm")
-    assert student.feature_units_ == ("", "", "°C", "")
+    assert student.fitted_.target.names == ("load", "lift")
+    assert student.fitted_.target.units == ("N", "µm")
+    assert student.fitted_.inputs.units == ("", "", "°C", "")
     student.distil(teacher, TASK.X, y.rename(columns={"load": "force"}))
-    assert student.target_names_ == ("force", "lift")  # those of a table come first
+    assert student.fitted_.target.names == ("force", "lift")  # those of a table come first
 
 
 def test_classes_are_distilled_too() -> None:

@@ -97,14 +97,14 @@ def test_equal_seeds_give_equal_bits(folder: Path) -> None:
 def test_every_row_trains_or_validates_and_none_does_both(folder: Path, reads: list[Any]) -> None:
     model = quick(keep_rows=10_000).fit(folder, "y", memory=SMALL)
     trained, held = model.training_["rows"], model.training_["validation_rows"]
-    scaler = model.input_scaler_
+    scaler = model.fitted_.inputs.scaler
     table = np.unique(scaler.transform(simulate(1_500, 0).X).numpy(), axis=0)
     groups = len(ParquetTable(folder).groups)
     seen = dict(reads)
     assert set(seen) == set(range(groups))
     assert len(reads) > groups  # windows are smaller than the table
     training = np.concatenate([x.numpy() for x in seen.values()])
-    validation = scaler.transform(model.kept_rows_[0]).numpy()
+    validation = scaler.transform(model.fitted_.kept_rows[0]).numpy()
     assert (len(training), len(validation)) == (trained, held)
     joined = np.unique(np.concatenate([training, validation]), axis=0)
     assert len(joined) == trained + held
@@ -125,8 +125,8 @@ def test_equal_inputs_are_on_one_side(tmp_path: Path, reads: list[Any]) -> None:
     shuffled = rng.permutation(inputs)
     table = write(tmp_path / "t", {"a": shuffled, "y": shuffled + rng.normal(size=1_500)})
     model = quick(keep_rows=10_000).fit(table, "y")
-    held = set(np.unique(model.kept_rows_[0]))
-    back = model.input_scaler_
+    held = set(np.unique(model.fitted_.kept_rows[0]))
+    back = model.fitted_.inputs.scaler
     training = np.concatenate([x.numpy()[:, 0] for _, x in reads]) * back.scale + back.shift
     assert 30 < len(held) < 100
     assert not held & set(np.rint(training))
@@ -139,7 +139,7 @@ def test_groups_are_a_column_and_no_input(tmp_path: Path, reads: list[Any]) -> N
     table = write(tmp_path / "t", {**columns, "who": names})
     model = quick(keep_rows=10_000).fit(table, "y", groups="who")
     assert model.n_features_in_ == 4
-    validation = model.kept_rows_[1]
+    validation = model.fitted_.kept_rows[1]
     users = {int(user[np.flatnonzero(columns["y"] == value)[0]]) for value in validation}
     assert len(validation) == 100 * len(users) == 300  # a fifth of the users
     assert sum(len(x) for _, x in reads) == 1_500 - len(validation)
@@ -221,8 +221,8 @@ def test_missing_inputs_are_filled_as_in_memory(tmp_path: Path) -> None:
     X = np.column_stack([columns[name] for name in FEATURES])
     index, weight = np.arange(600), np.ones(600)
     expected = Scaler.standard(X, index, weight)
-    np.testing.assert_allclose(model.input_scaler_.shift, expected.shift)
-    np.testing.assert_allclose(model.input_scaler_.scale, expected.scale)
+    np.testing.assert_allclose(model.fitted_.inputs.scaler.shift, expected.shift)
+    np.testing.assert_allclose(model.fitted_.inputs.scaler.scale, expected.scale)
 
 
 def test_moments_join_to_those_of_all_rows() -> None:

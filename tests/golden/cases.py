@@ -98,7 +98,9 @@ def one_of_each() -> Fit:
 
 
 def novel_windows(_: Path) -> Any:
-    model = classifier(network=rds.networks.DeepSense(sensors=(3,), turn=0.3, **SENSE), epochs=2)
+    model = classifier(
+        network=rds.networks.DeepSense(sensors=(3,), rotation_std=0.3, **SENSE), epochs=2
+    )
     return model.fit(W, np.where(SWING > 20, "high", "low")).fit_novelty(W, held_out=W[:40])
 
 

@@ -55,17 +55,25 @@ def facts(model: Any) -> dict[str, Any]:
     if not hasattr(model, "training_"):
         return {"kind": type(model).__name__}
     found = {name: model.training_.get(name) for name in FACTS}
-    candidate = getattr(model, "candidate_", None)
+    candidate = getattr(model.fitted_.model, "candidate", None)
     found["candidate"] = None if candidate is None else list(vars(candidate).values())
     if model.selection_ is not None:
         found |= {name: model.selection_[name] for name in ("by", "how", "chosen")}
         found["lengths"] = [tried["steps"] for tried in model.selection_.get("lengths", [])]
-    found["calibration"] = type(model.calibration_).__name__
-    for name in ("classes_", "feature_names_in_", "target_names_", "target_units_",
-                 "feature_units_", "input_shape_", "output_shape_"):  # fmt: skip
-        value = getattr(model, name, None)
-        found[name.strip("_")] = None if value is None else np.asarray(value).tolist()
-    found["kept"] = [list(part.shape) for part in model.kept_rows_]
+    found["calibration"] = type(model.fitted_.calibration).__name__
+    inputs, target = model.fitted_.inputs, model.fitted_.target
+    values = {
+        "classes": target.classes,
+        "feature_names_in": getattr(model, "feature_names_in_", None),
+        "target_names": target.names,
+        "target_units": target.units,
+        "feature_units": inputs.units,
+        "input_shape": inputs.shape,
+        "output_shape": None if target.is_classes else target.shape,
+    }
+    for name, value in values.items():
+        found[name] = None if value is None else np.asarray(value).tolist()
+    found["kept"] = [list(part.shape) for part in model.fitted_.kept_rows]
     return found
 
 

@@ -47,7 +47,7 @@ def test_the_mean_keeps_its_sign() -> None:
 @pytest.mark.parametrize("sensors", [(3, 3), (1,), (2, 1, 4)])
 def test_every_layer_is_converted(sensors: tuple[int, ...], pool: str) -> None:
     spec = DeepSense(sensors, interval=4, filters=5, depth=2, hidden=6, layers=2, pool=pool)
-    network = spec.build(3)
+    network = spec.build((48, 6), 3, 0)
     x = torch.randn(2, 12, sum(sensors))
     converted = convert(network, "categorical", drop_prob=0.2, input_drop_prob=0.1, example=x)
     readers = [side[0].drop_prob for side in converted.body.single]
@@ -59,7 +59,7 @@ def test_every_layer_is_converted(sensors: tuple[int, ...], pool: str) -> None:
 
 
 def test_a_channel_is_dropped_for_the_whole_window() -> None:
-    network = DeepSense((2,), interval=4, filters=5).build(1)
+    network = DeepSense((2,), interval=4, filters=5).build((48, 2), 1, 0)
     x = torch.randn(3, 12, 2)
     body = convert(network, drop_prob=0.5, example=x).train().body
     seen = []
@@ -91,15 +91,16 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> N
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     spec = DeepSense((3, 3), interval=12)
-    spec.check_shape((240, 6))
-    spec.check_shape((1440,))
+    spec.check((240, 6))
+    spec.check((1440,))
     for shape in ((240, 5), (250, 6), (1441,), (6, 240, 1), (1446,)):
         with pytest.raises(InputError, match=r"takes windows \(rows, time, 6\).*interval = 12"):
-            spec.check_shape(shape)
+            spec.check(shape)
 
 
 def test_a_spec_is_a_value() -> None:
     assert DeepSense([3, 3]) == DeepSense((3, 3))  # type: ignore[arg-type]
     assert hash(DeepSense()) == hash(DeepSense())
     spec = DeepSense((2, 1), pool="last")
-    assert networks.NAMED["DeepSense"](**spec.arguments()) == spec
+    assert networks.architecture_named("DeepSense") is DeepSense
+    assert DeepSense(**spec.arguments()) == spec

@@ -15,18 +15,18 @@ import rdeepsense as rds
 from rdeepsense import model_file
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.networks import DeepSense
-from rdeepsense.networks.rotation import RandomTurn
+from rdeepsense.networks.rotation import RandomRotation
 
 SENSORS = (3, 2, 3)
 SHIFT = np.array([0.2, -9.7, 1.0, 50.0, -3.0, 0.0, 0.1, -0.4])
 SCALE = np.array([2.0, 0.5, 3.0, 7.0, 0.1, 0.3, 0.6, 1.5])
 SMALL: dict[str, Any] = {"epochs": 2, "verbose": False, "random_state": 0, "device": "cpu"}
-SPEC = DeepSense((3, 3), interval=8, filters=6, depth=1, hidden=8, layers=1, turn=0.3)
+SPEC = DeepSense((3, 3), interval=8, filters=6, depth=1, hidden=8, layers=1, rotation_std=0.3)
 
 
-def layer(spread: float, seed: int = 0) -> RandomTurn:
+def layer(spread: float, seed: int = 0) -> RandomRotation:
     torch.manual_seed(seed)
-    found = RandomTurn(SENSORS, spread).double()
+    found = RandomRotation(SENSORS, spread).double()
     found.set_units(SHIFT, SCALE)
     return found
 
@@ -74,7 +74,7 @@ def test_a_turn_is_about_its_vector_by_its_length(monkeypatch: pytest.MonkeyPatc
     vectors = torch.tensor([[[0.0, 0.0, np.pi / 2]], [[0.0, 0.0, 0.0]]])
     monkeypatch.setattr(torch, "randn", lambda *_, **__: vectors)
     points = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    found = RandomTurn((3,), 1.0)(points.expand(2, 3, 3))
+    found = RandomRotation((3,), 1.0)(points.expand(2, 3, 3))
     wanted = torch.tensor([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     torch.testing.assert_close(found, torch.stack([wanted, points]), atol=1e-6, rtol=0)
 
@@ -101,8 +101,8 @@ def test_other_sensors_are_left_alone() -> None:
 def test_nothing_is_done_outside_of_training_or_by_a_spread_of_0() -> None:
     x = windows(4)
     before = torch.get_rng_state()
-    assert RandomTurn(SENSORS, 0.5).eval()(x) is x
-    assert RandomTurn(SENSORS, 0.0)(x) is x
+    assert RandomRotation(SENSORS, 0.5).eval()(x) is x
+    assert RandomRotation(SENSORS, 0.0)(x) is x
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -122,13 +122,13 @@ def test_gradients_are_those_of_a_rotation() -> None:
 
 
 def test_units_of_flattened_windows_are_those_of_each_number() -> None:
-    x, by_channel, by_number = windows(4, 5), layer(0.5), RandomTurn(SENSORS, 0.5).double()
+    x, by_channel, by_number = windows(4, 5), layer(0.5), RandomRotation(SENSORS, 0.5).double()
     by_number.set_units(np.tile(SHIFT, 5), np.tile(SCALE, 5))
     torch.manual_seed(0)
     wanted = by_channel(x)
     torch.manual_seed(0)
     torch.testing.assert_close(by_number(x), wanted)
-    network = DeepSense((3, 3), interval=4, turn=0.5).build(2)
+    network = DeepSense((3, 3), interval=4, rotation_std=0.5).build((48, 6), 2, 0)
     x = torch.randn(3, 8, 6)
     torch.manual_seed(0)
     wanted = network(x)
@@ -138,23 +138,23 @@ def test_units_of_flattened_windows_are_those_of_each_number() -> None:
 
 def test_monte_carlo_passes_drop_but_do_not_turn() -> None:
     x = torch.randn(3, 16, 6)
-    network = rds.convert(SPEC.build(2), drop_prob=0.0, example=x)
+    network = rds.convert(SPEC.build((48, 6), 2, 0), drop_prob=0.0, example=x)
     single = network.eval()(x).mean
     with network.sampling():
         assert torch.equal(network(x).mean, single)
-    assert not torch.equal(network.train().body.turn(x), x)
+    assert not torch.equal(network.train().body.rotation(x), x)
 
 
 @pytest.mark.parametrize("turn", [-0.1, float("nan"), float("inf"), True, "0.1", None])
 def test_bad_turns_are_refused(turn: Any) -> None:
-    with pytest.raises(rds.InputError, match=r"turn = .* is not a finite number of at least 0"):
-        DeepSense(turn=turn)
+    with pytest.raises(rds.InputError, match=r"rotation_std = .* is not a finite number >= 0"):
+        DeepSense(rotation_std=turn)
 
 
 def test_a_turn_without_three_axes_is_refused() -> None:
-    DeepSense((1, 2), turn=0.0)
+    DeepSense((1, 2), rotation_std=0.0)
     with pytest.raises(rds.InputError, match=r"3 channels; sensors = \(1, 2\) has none"):
-        DeepSense((1, 2), turn=0.1)
+        DeepSense((1, 2), rotation_std=0.1)
 
 
 def motion(rows: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -176,7 +176,7 @@ def test_the_learner_says_the_units(model: rds.RDeepSenseClassifier) -> None:
     X, y = motion(120, 0)
     flat = rds.RDeepSenseClassifier(network=SPEC, **SMALL).fit(X.reshape(120, -1), y)
     for fitted in (model, flat):
-        turn, scaler = fitted.network_.body.turn, fitted.input_scaler_
+        turn, scaler = fitted.network_.body.rotation, fitted.fitted_.inputs.scaler
         for units, wanted in ((turn.shift, scaler.shift), (turn.scale, scaler.scale)):
             np.testing.assert_allclose(units, wanted.reshape(-1, 6), rtol=1e-6)
 
@@ -185,7 +185,7 @@ def test_training_turns_and_is_reproducible(model: rds.RDeepSenseClassifier) -> 
     X, y = motion(120, 0)
     again = rds.RDeepSenseClassifier(network=SPEC, **SMALL).fit(X, y)
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-    still = DeepSense(**{**SPEC.arguments(), "turn": 0.0})
+    still = DeepSense(**{**SPEC.arguments(), "rotation_std": 0.0})
     other = rds.RDeepSenseClassifier(network=still, **SMALL).fit(X, y)
     assert not np.array_equal(other.predict_proba(X), model.predict_proba(X))
 
@@ -206,11 +206,15 @@ def test_files_keep_it_and_old_ones_load(model: rds.RDeepSenseClassifier, tmp_pa
     assert again.network == SPEC
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     header, tensors = model_file.read(path)
-    assert not any("turn" in name for name in tensors)
-    del header["architecture"]["arguments"]["turn"]
+    assert not any("rotation" in name for name in tensors)
+    arguments = header["architecture"]["arguments"]
+    arguments["turn"] = arguments.pop("rotation_std")  # as files called it first
+    model_file.write(path, header, tensors)
+    assert rds.load(path).network == SPEC
+    del arguments["turn"]
     model_file.write(path, header, tensors)
     old = rds.load(path).set_params(device="cpu")
-    assert old.network.turn == 0.0
+    assert old.network.rotation_std == 0.0
     assert np.array_equal(old.predict_proba(X), model.predict_proba(X))
 
 

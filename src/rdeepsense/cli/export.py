@@ -133,7 +133,7 @@ def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
     if hasattr(estimator, "classes_"):
         return X, class_numbers(estimator, labels(frame, target[0]), target[0])
     y = numeric_targets(frame, target)
-    if y.shape[1:] != estimator.output_shape_:
+    if y.shape[1:] != estimator.fitted_.target.shape:
         raise InputError(f"--target names {len(target)} columns; the model has another number")
     return X, y
 

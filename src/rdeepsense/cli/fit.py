@@ -235,6 +235,6 @@ def _estimator(classes: bool, likelihood: Likelihood | None, settings: dict[str,
 
 def _choice(model: Any) -> str:
     """What was chosen automatically, and how."""
-    chosen, selection = model.candidate_, model.selection_
+    chosen, selection = model.fitted_.networks.candidate, model.selection_
     what = f"{chosen.likelihood} head, alpha {chosen.alpha:g}, drop probability {chosen.drop_prob}"
     return f"{what}: best of {len(selection['trials'])} by {selection['how']}"

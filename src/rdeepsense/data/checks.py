@@ -1,12 +1,13 @@
-"""What may enter an estimator: every refusal names the argument, the place and what is accepted."""
+"""Checks of what enters a fit: every refusal names the argument, the place, what is accepted."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array
 
 from rdeepsense.errors import InputError
 
@@ -15,51 +16,17 @@ MISSING = ("refuse", "mean")
 CHUNK = 65_536
 
 
-def check_inputs(estimator: Any, X: Any, missing: str, reset: bool) -> NDArray[Any]:
-    """X as floats (float32 stays so, the rest becomes float64), names and shape checked.
-
-    X is (rows, features), or windows (rows, time, channels) where a `network` takes them.
-    """
-    options: dict[str, Any] = {
-        "dtype": (np.float64, np.float32),
-        "ensure_all_finite": False,
-        "ensure_min_samples": FEWEST_ROWS if reset else 1,
-    }
-    array: NDArray[Any]
-    axes = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
-    if axes == 3 or (not reset and len(estimator.input_shape_) == 2):
-        array = check_array(X, allow_nd=True, input_name="X", **options)
-        _check_windows(estimator, array, reset)
-    else:
-        # scikit-learn's also remembers or compares the number of features and their names.
-        array = validate_data(estimator, X, reset=reset, **options)
-    if reset:
-        estimator.input_shape_ = array.shape[1:]
-    _check_finite(array, "X", missing, getattr(estimator, "feature_names_in_", None))
-    if reset and missing == "mean":
-        empty = np.flatnonzero(np.isnan(array).all(tuple(range(array.ndim - 1))))
-        if len(empty):
-            part = "column" if array.ndim == 2 else "channel"
-            raise InputError(f"{part} {empty[0]} of X has no value at all, so it has no mean")
-    return array
+def check_values(X: NDArray[Any], missing: str, names: Sequence[str] | None) -> None:
+    """Refuse infinities, and NaN unless `missing` fills it in, with a count and the first place."""
+    _check_finite(X, "X", missing, names)
 
 
-def _check_windows(estimator: Any, windows: NDArray[Any], reset: bool) -> None:
-    """Only a network that is not fully connected takes them, and all of one shape."""
-    if getattr(estimator, "network", None) is None:
-        raise InputError(
-            f"X has {windows.ndim} axes; accepted here: (rows, features). Windows (rows, time, "
-            "channels) need network=: rdeepsense.networks.DeepSense(...) or a network of your own"
-        )
-    if reset:
-        estimator.n_features_in_ = windows.shape[2]
-        if hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-    elif windows.shape[1:] != estimator.input_shape_:
-        raise InputError(
-            f"X has rows of shape {windows.shape[1:]}; the model was fitted on rows of shape "
-            f"{estimator.input_shape_}"
-        )
+def check_filled(X: NDArray[Any]) -> None:
+    """Refuse a column, or a channel of windows, that has no value to take the mean of."""
+    empty = np.flatnonzero(np.isnan(X).all(tuple(range(X.ndim - 1))))
+    if len(empty):
+        part = "column" if X.ndim == 2 else "channel"
+        raise InputError(f"{part} {empty[0]} of X has no value at all, so it has no mean")
 
 
 def check_targets(y: Any, rows: int) -> NDArray[np.float64]:

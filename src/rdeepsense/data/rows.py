@@ -1,19 +1,24 @@
-"""The rows of one fit."""
+"""The rows of one fit: which train, which validate, which are set aside."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from rdeepsense.data.splits import Part
+from rdeepsense.data.checks import check_length
+from rdeepsense.data.splits import Part, distinct, evenly, validation_fraction
+from rdeepsense.errors import InputError
 
+Floats = NDArray[np.float64]
+Pair = tuple[NDArray[Any], NDArray[Any]]
 SET_ASIDE = 0.2  # of the rows, for conformal prediction
 
 
 @dataclass(frozen=True)
-class Data:
+class FitRows:
     """The rows of one fit: checked, encoded, split."""
 
     X: NDArray[Any]
@@ -26,3 +31,63 @@ class Data:
     labels: NDArray[Any] | None  # class numbers, for splits that keep every class's share
     split_off: bool  # whether the validation rows are rows of X
     seed: int
+    aside: Pair | None  # for conformal prediction, seen by no other choice
+
+    @property
+    def held_out(self) -> Pair:
+        """The validation rows."""
+        return self.X_val[self.validation.index], self.y_val[self.validation.index]
+
+
+def split_rows(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    weight: Floats | None,
+    groups: ArrayLike | None,
+    classes: bool,
+    set_aside: bool,
+    seed: int,
+) -> FitRows:
+    """Hold validation rows out of the table; whole groups, where there are groups."""
+    labels = y if classes and groups is None else None
+    if groups is not None:
+        groups = np.asarray(groups)
+        check_length("groups", len(groups), len(X))
+    rows, aside = _set_aside(distinct(X, y, weight, groups), set_aside, seed, labels)
+    train, held = rows.hold_out(validation_fraction(len(rows)), seed, labels)
+    return FitRows(X, y, rows, train, X, y, held, labels, True, seed, _taken(X, y, aside))
+
+
+def with_validation(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    weight: Floats | None,
+    validation: Pair,
+    classes: bool,
+    set_aside: bool,
+    seed: int,
+) -> FitRows:
+    """Train on the whole table, for which validation rows are given."""
+    labels = y if classes else None
+    rows = evenly(np.arange(len(X)))
+    if weight is not None:
+        rows = Part(rows.index, weight, rows.block)[weight > 0]
+    rows, aside = _set_aside(rows, set_aside, seed, labels)
+    held = evenly(np.arange(len(validation[0])))
+    return FitRows(X, y, rows, rows, *validation, held, labels, False, seed, _taken(X, y, aside))
+
+
+def check_one_split(validation: object, groups: object) -> None:
+    """Refuse two ways to split."""
+    if validation is not None and groups is not None:
+        raise InputError("give groups or validation, not both: groups only split off validation")
+
+
+def _set_aside(
+    rows: Part, wanted: bool, seed: int, labels: NDArray[Any] | None
+) -> tuple[Part, Part | None]:
+    return rows.hold_out(SET_ASIDE, seed + 1, labels) if wanted else (rows, None)
+
+
+def _taken(X: NDArray[Any], y: NDArray[Any], part: Part | None) -> Pair | None:
+    return None if part is None else (X[part.index], y[part.index])

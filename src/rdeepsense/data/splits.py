@@ -3,7 +3,7 @@
 The result depends on the rows and their weights alone, not on the order of the table: rows are put
 in the order of a hash of their content, rows of weight 0 are left out, and repeated rows are one
 row with the sum of their weights, so that a weight of 3 is the same as a row written three times.
-Rows with equal inputs, or of one group, form a cell that is never divided: otherwise one side
+Rows with equal inputs, or of one group, form a block that is never divided: otherwise one side
 would be judged on what was learnt by heart on the other.
 """
 
@@ -26,34 +26,34 @@ FEW_INPUTS = 100
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of the table (by position) with their weights, and the cells they belong to."""
+    """Some rows of the table (by position) with their weights, and the blocks they belong to."""
 
     index: Indices
     weight: Floats
-    cell: Indices
+    block: Indices
 
     def __len__(self) -> int:
         return len(self.index)
 
     def __getitem__(self, chosen: NDArray[Any]) -> Part:
-        return Part(self.index[chosen], self.weight[chosen], self.cell[chosen])
+        return Part(self.index[chosen], self.weight[chosen], self.block[chosen])
 
     @property
-    def uneven(self) -> Floats | None:
+    def relative_weight(self) -> Floats | None:
         """The weights scaled to a mean of 1, or None where all rows weigh the same."""
         if np.all(self.weight == self.weight[0]):
             return None
-        uneven: Floats = self.weight / self.weight.mean()
-        return uneven
+        relative: Floats = self.weight / self.weight.mean()
+        return relative
 
     def hold_out(
         self, fraction: float, seed: int, labels: NDArray[Any] | None = None
     ) -> tuple[Part, Part]:
-        """The rest, and a random `fraction` of the cells.
+        """The rest, and a random `fraction` of the blocks.
 
         With the table's class numbers as `labels` every class keeps its share.
         """
-        number, label = self._cells(labels)
+        number, label = self._blocks(labels)
         if len(label) < 2:
             raise InputError("all rows have equal inputs or one group; a split needs two at least")
         shares = np.rint(fraction * np.bincount(label)).astype(np.int64)
@@ -64,27 +64,27 @@ class Part:
         return self[~held], self[held]
 
     def folds(self, count: int, seed: int, labels: NDArray[Any] | None = None) -> Indices:
-        """For each row the number of its fold, 0 to count - 1; cells are whole, classes spread."""
-        number, label = self._cells(labels)
+        """For each row the number of its fold, 0 to count - 1; blocks are whole, classes spread."""
+        number, label = self._blocks(labels)
         # Counting on over the labels, so that the small ones do not all meet in fold 0.
         start = np.r_[0, np.cumsum(np.bincount(label))[:-1]]
         fold: Indices = (_rank(label, seed) + start[label]) % count
         return fold[number]
 
-    def _cells(self, labels: NDArray[Any] | None) -> tuple[Indices, Indices]:
-        """The cell of each row, numbered from 0, and the label of each cell."""
-        if np.all(self.cell[1:] >= self.cell[:-1]):  # as `distinct` leaves them
-            new = np.r_[True, self.cell[1:] != self.cell[:-1]]
+    def _blocks(self, labels: NDArray[Any] | None) -> tuple[Indices, Indices]:
+        """The block of each row, numbered from 0, and the label of each block."""
+        if np.all(self.block[1:] >= self.block[:-1]):  # as `distinct` leaves them
+            new = np.r_[True, self.block[1:] != self.block[:-1]]
             first, number = np.flatnonzero(new), np.cumsum(new) - 1
         else:
-            _, first, number = np.unique(self.cell, return_index=True, return_inverse=True)
+            _, first, number = np.unique(self.block, return_index=True, return_inverse=True)
         if labels is None:
             return number, np.zeros(len(first), dtype=np.int64)
         return number, np.unique(labels[self.index[first]], return_inverse=True)[1]
 
 
 def evenly(index: Indices) -> Part:
-    """These rows, all of weight 1 and each a cell of its own."""
+    """These rows, all of weight 1 and each a block of its own."""
     return Part(index, np.ones(len(index)), np.arange(len(index)))
 
 
@@ -93,21 +93,21 @@ def distinct(
 ) -> Part:
     """The distinct rows of a table in the order of their content."""
     weight = np.ones(len(X)) if weight is None else weight
-    content = _hash(X)
-    inputs = content if groups is None else _hash(np.unique(groups, return_inverse=True)[1])
-    content = content * np.uint64(3) + _hash(y)
+    content = row_hashes(X)
+    inputs = content if groups is None else row_hashes(np.unique(groups, return_inverse=True)[1])
+    content = content * np.uint64(3) + row_hashes(y)
     order = _sorted(inputs, content)
     order = order[weight[order] > 0]
     inputs, content = inputs[order], content[order]
-    new_cell = np.r_[True, inputs[1:] != inputs[:-1]]
-    starts = np.flatnonzero(new_cell | np.r_[True, content[1:] != content[:-1]])
+    new_block = np.r_[True, inputs[1:] != inputs[:-1]]
+    starts = np.flatnonzero(new_block | np.r_[True, content[1:] != content[:-1]])
     index, summed = order[starts], np.add.reduceat(weight[order], starts)
-    cell = (np.cumsum(new_cell) - 1)[starts]
-    if groups is None and cell[-1] + 1 < FEW_INPUTS and np.array_equal(summed, np.rint(summed)):
+    block = (np.cumsum(new_block) - 1)[starts]
+    if groups is None and block[-1] + 1 < FEW_INPUTS and np.array_equal(summed, np.rint(summed)):
         # A table of few distinct inputs is one of counts: to hold out an input would be to learn
         # nothing about it, so here single observations are split.
         return evenly(np.repeat(index, summed.astype(np.int64)))
-    return Part(index, summed, cell)
+    return Part(index, summed, block)
 
 
 def validation_fraction(rows: int) -> float:
@@ -126,7 +126,7 @@ def _sorted(inputs: Hashes, content: Hashes) -> Indices:
 
 
 def _rank(label: Indices, seed: int) -> Indices:
-    """The place of each cell in a random order of those of its label."""
+    """The place of each block in a random order of those of its label."""
     draws = np.random.default_rng(seed).random(len(label))
     shuffled = np.lexsort((draws, label)) if label.any() else np.argsort(draws)
     counts = np.bincount(label)
@@ -135,7 +135,7 @@ def _rank(label: Indices, seed: int) -> Indices:
     return rank
 
 
-def _hash(values: NDArray[Any]) -> Hashes:
+def row_hashes(values: NDArray[Any]) -> Hashes:
     """64 bits for the content of each row; that two of 10 million rows meet has odds of 3e-6."""
     rows = values.reshape(len(values), -1)
     rng = np.random.default_rng(0)

@@ -1,90 +1,86 @@
-"""Opening a table in Parquet files: which columns do what, and which rows stay in memory."""
+"""Splitting a table in Parquet files: which columns do what, which rows stay in memory."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from rdeepsense.data import checks
+from rdeepsense.data.accumulators import Reservoir
+from rdeepsense.data.checks import FEWEST_ROWS, check_whole
 from rdeepsense.data.parquet import NUMBER, ParquetTable
-from rdeepsense.data.rows import SET_ASIDE, Data
-from rdeepsense.data.splits import Part, evenly, validation_fraction
+from rdeepsense.data.rows import SET_ASIDE, Pair
+from rdeepsense.data.splits import validation_fraction
 from rdeepsense.data.survey import Bounds, Columns, Survey, group_draws, survey
 from rdeepsense.errors import InputError
-from rdeepsense.progress import progress_for
+from rdeepsense.progress import Progress
 
 MOST_KEPT = 100_000  # rows of each kind
 COPIES = 3  # of a kept row in float64: itself, and what is made of it to judge by
 
-Pair = tuple[NDArray[Any], NDArray[Any]]
-
 
 @dataclass(frozen=True)
-class StreamedData(Data):
-    """Rows that stay in their files; X and y are a sample of those to train on."""
+class ParquetSplit:
+    """A table in files after its first reading: rows that stay in memory, targets as in the files.
+
+    Each pair is X and y; `values` are all labels of a class target, or the extremes of numbers.
+    """
 
     table: ParquetTable
     columns: Columns
     found: Survey
     memory: int
+    seed: int
+    sample: Pair  # of the rows to train on
+    held: Pair | None  # None where validation rows are given
+    aside: Pair | None
+    values: NDArray[Any]
 
 
-def open_table(
-    estimator: Any,
-    source: str | os.PathLike[str] | ParquetTable,
-    y: Any,
-    sample_weight: Any,
-    validation: tuple[Any, Any] | None,
-    groups: Any,
+def split_parquet(
+    table: ParquetTable,
+    y: str | Sequence[str],
+    groups: str | None,
+    *,
+    classes: bool,
+    missing: str,
+    hold_out: bool,
+    set_aside: bool,
+    seed: int,
     memory: int,
-) -> tuple[StreamedData, Pair | None]:
-    """Read the table once; what training needs to know, and the rows set aside."""
-    checks.check_whole("memory", memory, 1)
-    if sample_weight is not None:
-        raise InputError("sample_weight does not go with files; read the table into memory for it")
-    table = source if isinstance(source, ParquetTable) else ParquetTable(source)
-    columns = _columns(estimator, table, y, groups)
-    if table.rows < checks.FEWEST_ROWS:
-        raise InputError(
-            f"{table.path}: has {table.rows} rows; at least {checks.FEWEST_ROWS} are needed"
-        )
-    if groups is not None and validation is not None:
-        raise InputError("give groups or validation, not both: groups only split off validation")
-    names = columns.inputs
-    estimator.feature_names_in_ = np.array(names, dtype=object)
-    estimator.target_names_ = tuple(columns.targets)
-    estimator.n_features_in_ = len(names)
-    estimator.input_shape_ = (len(names),)
-    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
-    most = rows_to_keep(memory, len(names) + len(columns.targets))
-    found = _survey(estimator, table, columns, most, seed, validation is None)
-    single = isinstance(y, str)
-    estimator._encode(_shaped(found.values, single), len(found.values), None)
+    progress: Callable[[], Progress],
+) -> ParquetSplit:
+    """Read the table once: what training needs to know of it, and the rows that stay in memory."""
+    check_whole("memory", memory, 1)
+    columns = _columns(table, y, groups, classes, missing)
+    if table.rows < FEWEST_ROWS:
+        raise InputError(f"{table.path}: has {table.rows} rows; at least {FEWEST_ROWS} are needed")
+    most = rows_to_keep(memory, len(columns.inputs) + len(columns.targets))
+    found = _survey(table, columns, most, seed, hold_out, set_aside, progress)
     if not found.inputs.count.all():
-        empty = names[int(found.inputs.count.argmin())]
+        empty = columns.inputs[int(found.inputs.count.argmin())]
         raise InputError(f"{table.path}: column {empty!r} has no value at all, so it has no mean")
+    single = isinstance(y, str)
 
-    def rows_of(pair: Pair) -> Pair:
-        return pair[0], estimator._encode_more(_shaped(pair[1], single), len(pair[0]))
+    def rows_of(kept: Reservoir) -> Pair:
+        X, targets = kept.rows()
+        return X, _shaped(targets, single)
 
-    X, targets = rows_of(found.sample.rows())
-    weight = np.full(len(X), sum(found.counts) / len(X))
-    sample = Part(np.arange(len(X)), weight, np.arange(len(X)))
-    if validation is None:
-        X_val, y_val = rows_of(found.held.rows())
-    else:
-        X_val, y_val = estimator._check_validation(validation)
-    held = evenly(np.arange(len(X_val)))
-    data = StreamedData(
-        X, targets, sample, sample, X_val, y_val, held, None, validation is None, seed,
-        table, columns, found, memory,
-    )  # fmt: skip
-    return data, rows_of(found.aside.rows()) if len(found.aside) else None
+    return ParquetSplit(
+        table,
+        columns,
+        found,
+        memory,
+        seed,
+        sample=rows_of(found.sample),
+        held=rows_of(found.held) if hold_out else None,
+        aside=rows_of(found.aside) if len(found.aside) else None,
+        values=_shaped(found.values, single),
+    )
 
 
 def rows_to_keep(memory: int, columns: int) -> int:
@@ -92,7 +88,13 @@ def rows_to_keep(memory: int, columns: int) -> int:
     return max(1, min(MOST_KEPT, memory // 4 // 3 // (8 * COPIES * columns)))
 
 
-def _columns(estimator: Any, table: ParquetTable, y: Any, groups: Any) -> Columns:
+def _columns(
+    table: ParquetTable,
+    y: Any,  # whatever a caller gave: refused here
+    groups: Any,
+    classes: bool,
+    missing: str,
+) -> Columns:
     """Which columns are inputs, targets and groups; refused where they cannot be."""
     targets = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
     if not targets or not all(isinstance(name, str) for name in targets):
@@ -113,7 +115,6 @@ def _columns(estimator: Any, table: ParquetTable, y: Any, groups: Any) -> Column
     for name in named:
         if named.count(name) > 1:
             raise InputError(f"column {name!r} is named twice in y and groups")
-    classes = estimator._are_classes
     if classes and len(targets) > 1:
         raise InputError(f"a classifier has one target; y names {len(targets)}")
     inputs = [name for name in table.columns if name not in named]
@@ -125,24 +126,30 @@ def _columns(estimator: Any, table: ParquetTable, y: Any, groups: Any) -> Column
                 f"{table.files[0]}: column {name!r} holds {table.columns[name]}; numbers are "
                 "needed, so leave it out of the files or name it in ParquetTable(ignore=...)"
             )
-    return Columns(inputs, targets, groups, classes, estimator.missing)
+    return Columns(inputs, targets, groups, classes, missing)
 
 
 def _survey(
-    estimator: Any, table: ParquetTable, columns: Columns, most: int, seed: int, hold: bool
+    table: ParquetTable,
+    columns: Columns,
+    most: int,
+    seed: int,
+    hold: bool,
+    set_aside: bool,
+    progress: Callable[[], Progress],
 ) -> Survey:
     """The first pass, and another one where chance left a side without rows."""
     share = most / table.rows
-    aside = min(SET_ASIDE, share) if estimator.calibrate == "conformal" else 0.0
+    aside = min(SET_ASIDE, share) if set_aside else 0.0
     held = min(validation_fraction(table.rows), share) if hold else 0.0
     bounds = Bounds(aside, aside + held)
     if columns.groups is not None:
         bounds = _whole_groups(bounds, group_draws(table, columns.groups, seed), table)
-    found = survey(table, columns, bounds, most, seed, progress_for(estimator.verbose))
+    found = survey(table, columns, bounds, most, seed, progress())
     low, high = found.draws
     if hold and not aside and low < high and not (len(found.held) and len(found.sample)):
         bounds = Bounds(0.0, float(np.nextafter(low, 1)))
-        found = survey(table, columns, bounds, most, seed, progress_for(estimator.verbose))
+        found = survey(table, columns, bounds, most, seed, progress())
     for rows, needed in ((found.aside, aside), (found.held, held), (found.sample, True)):
         if needed and not len(rows):
             raise InputError(f"{table.path}: has too few different inputs to split")

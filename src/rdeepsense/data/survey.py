@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.data.accumulators import Moments, Reservoir
 from rdeepsense.data.parquet import ParquetTable, labels, numbers
-from rdeepsense.data.splits import _hash
+from rdeepsense.data.splits import row_hashes
 from rdeepsense.errors import InputError
 from rdeepsense.progress import Progress
 
@@ -30,7 +30,7 @@ SAMPLE = 50_000  # training rows kept, for quantiles and the last layer's matrix
 
 @dataclass(frozen=True)
 class Columns:
-    """What each column is for."""
+    """The use of each column."""
 
     inputs: list[str]
     targets: list[str]
@@ -99,7 +99,7 @@ def survey(
             sides = []
             for start in range(0, group.rows, CHUNK):
                 piece = arrow.slice(start, CHUNK)
-                sides.append(_look_at(piece, found, table, part, start, columns, bounds, seed))
+                sides.append(_note(piece, found, table, part, start, columns, bounds, seed))
             trained = np.concatenate(sides)
             found.sides.append(np.packbits(trained))
             found.counts.append(int(trained.sum()))
@@ -123,7 +123,7 @@ def group_draws(table: ParquetTable, groups: str, seed: int) -> Floats | None:
     return seen
 
 
-def _look_at(
+def _note(
     piece: Any,
     found: Survey,
     table: ParquetTable,
@@ -139,7 +139,7 @@ def _look_at(
     _check(good, X, columns.inputs, table, part, start, "; missing='mean' fills it with the mean")
     y = _targets(piece, found, table, part, start, columns)
     if columns.groups is None:
-        draws = _uniform(_hash(X), seed)
+        draws = _uniform(row_hashes(X), seed)
     else:
         values, codes = _labels(piece, columns.groups, table, part, start)
         draws = _drawn_by(values, seed)[codes]

@@ -140,7 +140,7 @@ class Task:
         self.scale, self.shift = np.ones(columns), np.zeros(columns)
         self.factor = 1.0
         if not folded.is_classifier:
-            target, calibration = estimator.target_scaler_, estimator.calibration_
+            target, calibration = estimator.fitted_.target_scaler, estimator.fitted_.calibration
             self.scale[: folded.outputs], self.shift[: folded.outputs] = target.scale, target.shift
             if isinstance(calibration, Scale | Isotonic):
                 self.factor = float(calibration.factor)

@@ -46,25 +46,25 @@ def fold(estimator: Any, epistemic: str | None = None) -> Folded:
         )
     check_is_fitted(estimator)
     network = estimator.network_
-    head = estimator.candidate_.likelihood
+    head = estimator.fitted_.networks.candidate.likelihood
     modules = _flat(network.body)
     layers = [(w.copy(), b.copy()) for w, b in _dense_layers(modules)]
-    layers[0] = (layers[0][0] / estimator.input_scaler_.scale, layers[0][1])
+    layers[0] = (layers[0][0] / estimator.fitted_.inputs.scaler.scale, layers[0][1])
     names = getattr(estimator, "feature_names_in_", None)
-    calibration, noise_share = estimator.calibration_, np.ones(1)
+    calibration, noise_share = estimator.fitted_.calibration, np.ones(1)
     if epistemic is not None:
         fitted = fitted_epistemic(estimator, epistemic)
         calibration, noise_share = fitted.calibrations[epistemic], fitted.noise_share
         before = _dense_layers(_before_last(modules))
     common: dict[str, Any] = {
         "head": head,
-        "centre": estimator.input_scaler_.shift,
-        "scale": estimator.input_scaler_.scale,
+        "centre": estimator.fitted_.inputs.scaler.shift,
+        "scale": estimator.fitted_.inputs.scaler.scale,
         "floor": FLOORS[head],
         "features": None if names is None else tuple(str(name) for name in names),
-        "feature_units": estimator.feature_units_,
-        "targets": estimator.target_names_,
-        "target_units": estimator.target_units_,
+        "feature_units": estimator.fitted_.inputs.units,
+        "targets": estimator.fitted_.target.names,
+        "target_units": estimator.fitted_.target.units,
         "missing": estimator.missing,
         "calibration": None if calibration is None else type(calibration).__name__.lower(),
         "version": __version__,
@@ -75,8 +75,10 @@ def fold(estimator: Any, epistemic: str | None = None) -> Folded:
         heat = calibration.factor if isinstance(calibration, Temperature) else 1.0
         layers[-1] = (weight / heat, bias / heat)
         doubt = None if epistemic is None else fold_doubt(estimator, before, len(layers))
-        return Folded(layers=_frozen(layers), classes=estimator.classes_, doubt=doubt, **common)
-    target = estimator.target_scaler_
+        return Folded(
+            layers=_frozen(layers), classes=estimator.fitted_.target.classes, doubt=doubt, **common
+        )
+    target = estimator.fitted_.target_scaler
     assert target is not None
     outputs = len(target.scale)
     weight[:outputs] *= target.scale[:, None]
@@ -95,9 +97,9 @@ def fold(estimator: Any, epistemic: str | None = None) -> Folded:
         spread=width * unit.std * np.sqrt(noise_share),
         shift=unit.mean / unit.std,
         # Conformal thresholds are of the plain std.
-        intervals=_intervals(unit, estimator.conformal_ if epistemic is None else None),
+        intervals=_intervals(unit, estimator.fitted_.conformal if epistemic is None else None),
         doubt=doubt,
-        one_output=estimator.output_shape_ == (),
+        one_output=estimator.fitted_.target.shape == (),
         **common,
     )
 
@@ -219,10 +221,10 @@ def _digest(layers: list[tuple[Floats, Floats]], estimator: Any) -> str:
     """SHA-256 of the trained numbers, to tell which model an artefact came from."""
     digest = hashlib.sha256()
     arrays = [array for layer in layers for array in layer]
-    for scaler in (estimator.input_scaler_, estimator.target_scaler_):
+    for scaler in (estimator.fitted_.inputs.scaler, estimator.fitted_.target_scaler):
         arrays += [] if scaler is None else [scaler.shift, scaler.scale]
-    if estimator.calibration_ is not None:
-        arrays += list(estimator.calibration_.arrays().values())
+    if estimator.fitted_.calibration is not None:
+        arrays += list(estimator.fitted_.calibration.arrays().values())
     for array in arrays:
         digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
     return digest.hexdigest()

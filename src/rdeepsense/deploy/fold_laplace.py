@@ -17,12 +17,12 @@ def fitted_epistemic(estimator: Any, epistemic: str) -> Epistemic:
     """What the estimator knows of its doubt; refused where that cannot be exported."""
     if epistemic != "laplace":
         raise InputError(f"epistemic = {epistemic!r} cannot be exported; accepted: 'laplace'")
-    if estimator.epistemic_ is None:
+    if estimator.fitted_.epistemic is None:
         raise InputError(
             "the model's file is older than epistemic uncertainty; fit the model again to export "
             "it with --epistemic laplace"
         )
-    fitted: Epistemic = estimator.epistemic_
+    fitted: Epistemic = estimator.fitted_.epistemic
     return fitted
 
 
@@ -38,7 +38,7 @@ def fold_doubt(
     `before` are those that the network has before its last one. Of a regression, `unit_std` is the
     head's std at width 1 and `factor` what target scale and calibration multiply a std by.
     """
-    fitted = estimator.epistemic_
+    fitted = estimator.fitted_.epistemic
     ratio = fitted.laplace.ratio
     network = estimator.network_
     width = network.body.get_submodule(network.output).in_features

@@ -1,55 +1,78 @@
-"""What all estimators share: check, split, learn, calibrate; distributions out; model files."""
+"""The face that all estimators share: scikit-learn's conventions around a fitted model."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
-from rdeepsense import calibration, metrics
+from rdeepsense import calibration
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
+from rdeepsense.data.names import Texts
 from rdeepsense.data.parquet import ParquetTable
-from rdeepsense.data.rows import SET_ASIDE, Data
-from rdeepsense.data.splits import Part, distinct, evenly, validation_fraction
+from rdeepsense.data.rows import FitRows, Pair, check_one_split, split_rows, with_validation
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.epistemic.novelty import Novelty, bounded
 from rdeepsense.errors import InputError
-from rdeepsense.fitting import store as model_io
+from rdeepsense.estimators.inputs import feature_names, first_inputs, further_inputs
+from rdeepsense.fitting import store
+from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.fitting.passes import Passes, choose_device
+from rdeepsense.fitting.spec import AfterTraining
+from rdeepsense.fitting.target import ClassTarget, RegressionTarget, Target
+from rdeepsense.model_file import Header, Tensors
 
 Floats = NDArray[np.float64]
+Files = str | os.PathLike[str] | ParquetTable
+RandomState = int | np.random.RandomState | None
+# What `fit` calls once the rows are there: rows, target, names of the inputs, `missing`.
+Train = Callable[[FitRows, Target, Texts | None, str], Fitted]
+
+MISSING = ("refuse", "mean")
+# Arguments that belong to the machine a model was fitted on, or that JSON cannot hold.
+NOT_STORED = ("network", "checkpoint", "device", "verbose")
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Predictions, not yet calibrated, of rows that the predicting networks were not trained on."""
-
-    dist: AnyDistribution
-    X: NDArray[Any]
-    y: NDArray[Any]
-    weight: Floats | None
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class DistributionEstimator(BaseEstimator):
-    """An estimator whose every prediction is a distribution, behind scikit-learn's manners.
+    """An estimator whose every prediction is a distribution: parameters, and `fitted_`.
 
-    A subclass learns (`_learn`) and predicts (`_predict`, uncalibrated); a target mixin
-    (`estimators.targets`) says what y is and turns distributions into predictions.
+    Parameters
+    ----------
+    missing : "refuse" or "mean", which replaces NaN inputs by the column's mean.
+    keep_rows : how many validation rows the model file may carry, for export; 0 leaves them out.
+    device : "auto", "cpu", "cuda" or "cuda:N".
+    random_state : seed of everything random; equal seeds give equal bits on one machine.
+    verbose : show progress when at a terminal.
     """
+
+    missing: str = "refuse"
+    keep_rows: int = 512
+    device: str = "auto"
+    random_state: RandomState = None
+    verbose: bool = True
+    fitted_: Fitted = field(init=False)
+
+    target_type: ClassVar[type[RegressionTarget] | type[ClassTarget]]
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        validation: tuple[Any, Any] | None = None,
-        groups: Any = None,
+        X: ArrayLike | Files,
+        y: ArrayLike | str | Sequence[str],
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        groups: ArrayLike | str | None = None,
         memory: int = 2**30,
     ) -> Self:
         """Train on X (rows, features) and y; returns self.
@@ -63,117 +86,74 @@ class DistributionEstimator(BaseEstimator):
         trained on in shuffled windows, of which the next is read ahead, and take `memory` bytes at
         most (1 GiB), beside what libraries and networks take. Methods that train networks do this.
         """
-        self._check_options()
-        self.target_names_ = names.of_target(y)
-        self.target_units_: names.Texts | None = None
-        self.feature_units_: names.Texts | None = None
+        train = self._training()
         if isinstance(X, str | os.PathLike | ParquetTable):
-            data, aside = self._open(X, y, sample_weight, validation, groups, memory)
+            rows, target = self._read(X, y, sample_weight, validation, groups, memory)
         else:
-            X = checks.check_inputs(self, X, self.missing, reset=True)
-            weight = checks.check_weights(sample_weight, len(X))
-            encoded = self._encode(y, len(X), weight)
-            data, left = self._split(X, encoded, weight, validation, groups)
-            aside = None if left is None else (X[left.index], encoded[left.index])
-        judged = self._learn(data)
-        self._calibrate(judged)
-        self.novelty_: Novelty | None = None
-        self.conformal_ = None
-        if aside is not None:
-            dist = self._calibrated(self._predict(aside[0], None))
-            self.conformal_ = Conformal.fit(dist, aside[1])
-        chosen = np.random.default_rng(data.seed).permutation(len(judged.y))[: self.keep_rows]
-        self.kept_rows_ = (judged.X[np.sort(chosen)], judged.y[np.sort(chosen)])
+            rows, target = self._split(X, y, sample_weight, validation, groups)
+        self.fitted_ = train(rows, target, feature_names(self), self.missing)
         return self
 
     def _split(
         self,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        weight: Floats | None,
-        validation: tuple[Any, Any] | None,
-        groups: Any,
-    ) -> tuple[Data, Part | None]:
-        """Take the validation rows from the table, or those that were given.
-
-        The second part are the rows set aside for conformal prediction, seen by no other choice.
-        """
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        labels = y if self._are_classes and groups is None else None
+        X: ArrayLike,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+        groups: ArrayLike | None,
+    ) -> tuple[FitRows, Target]:
+        """Check a table in memory, encode its targets, and split its rows."""
+        table = first_inputs(self, X, self.missing)
+        weight = checks.check_weights(sample_weight, len(table))
+        target, encoded = self.target_type.of(y, len(table), weight)
+        target = replace(target, names=names.of_target(y))
+        seed, after = self._seed(), self._after()
+        check_one_split(validation, groups)
+        split: Callable[..., FitRows]
         if validation is None:
-            if groups is not None:
-                groups = np.asarray(groups)
-                checks.check_length("groups", len(groups), len(X))
-            rows = distinct(X, y, weight, groups)
-            rows, aside = self._set_aside(rows, seed, labels)
-            train, held = rows.hold_out(validation_fraction(len(rows)), seed, labels)
-            return Data(X, y, rows, train, X, y, held, labels, True, seed), aside
-        if groups is not None:
-            raise InputError(
-                "give groups or validation, not both: groups only split off validation"
-            )
-        X_val, y_val = self._check_validation(validation)
-        rows = evenly(np.arange(len(X)))
-        if weight is not None:
-            rows = Part(rows.index, weight, rows.cell)[weight > 0]
-        rows, aside = self._set_aside(rows, seed, labels)
-        held = evenly(np.arange(len(X_val)))
-        return Data(X, y, rows, rows, X_val, y_val, held, labels, False, seed), aside
+            split = partial(split_rows, groups=groups)
+        else:
+            pair = self._further_rows("validation", validation, table.shape[1:], target)
+            split = partial(with_validation, validation=pair)
+        classes, set_aside = target.is_classes, after.set_aside
+        rows = split(table, encoded, weight, classes=classes, set_aside=set_aside, seed=seed)
+        return rows, target
 
-    def _check_validation(self, validation: tuple[Any, Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        if not isinstance(validation, tuple) or len(validation) != 2:
-            raise InputError("validation must be a pair (X, y)")
-        X_val = checks.check_inputs(self, validation[0], self.missing, reset=False)
-        return X_val, self._encode_more(validation[1], len(X_val))
+    def _read(
+        self,
+        source: Files,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+        groups: Any,
+        memory: int,
+    ) -> tuple[FitRows, Target]:
+        """Do the same for a table in files, which is read once."""
+        raise InputError(
+            f"{type(self).__name__} does not train on files ({source!r}); read the table and give "
+            "arrays"
+        )
 
-    def _set_aside(
-        self, rows: Part, seed: int, labels: NDArray[Any] | None
-    ) -> tuple[Part, Part | None]:
-        if self.calibrate != "conformal":
-            return rows, None
-        return rows.hold_out(SET_ASIDE, seed + 1, labels)
+    def predict_dist(self, X: ArrayLike, samples: int | None = None) -> AnyDistribution:
+        """Return the predictive distribution of each row."""
+        raise NotImplementedError
 
-    def _calibrate(self, judged: Judged) -> None:
-        """Fit the calibration on rows that were not trained on, and keep the figures there."""
-        kind = self._calibration_kind()
-        dist = judged.dist
-        self.calibration_ = None
-        if kind is not None:
-            self.calibration_ = calibration.fit(kind, dist, judged.y, judged.weight)
-            dist = self.calibration_.apply(dist)
-        self.validation_scores_ = metrics.evaluate(dist, judged.y)
-
-    def predict_dist(self, X: Any, samples: int | None = None) -> Any:
-        """The predictive distribution of each row; the subclass says what `samples` does."""
-        check_is_fitted(self)
-        if samples is not None:
-            checks.check_whole("samples", samples, 1)
-        X = checks.check_inputs(self, X, self.missing, reset=False)
-        return self._calibrated(self._predict(X, samples))
-
-    def _calibrated(self, dist: AnyDistribution) -> AnyDistribution:
-        return dist if self.calibration_ is None else self.calibration_.apply(dist)
-
-    def conformalise(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def conformalise(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Set thresholds for conformal prediction on rows that nothing was fitted or chosen on.
 
         `fit` with ``calibrate="conformal"`` does this with a fifth of its rows. With `groups` (a
         kind of device, say) each label gets thresholds, and a guarantee, of its own.
         """
         dist = self.predict_dist(X)
-        self.conformal_ = Conformal.fit(dist, self._encode_more(y, len(dist)), groups)
+        truth = self.fitted_.target.encode(y, len(dist))
+        self.fitted_ = replace(self.fitted_, conformal=Conformal.fit(dist, truth, groups))
         return self
 
-    def _thresholds(self, coverage: float, rows: int, groups: Any) -> Floats:
-        if self.conformal_ is None:
-            raise InputError(
-                'conformal prediction needs rows set aside: fit with calibrate="conformal", or '
-                "give some to conformalise(X, y)"
-            )
-        return self.conformal_.threshold(coverage, rows, groups)
-
     def describe(
-        self, target_names: Any = None, target_units: Any = None, feature_units: Any = None
+        self,
+        target_names: Sequence[str] | None = None,
+        target_units: Sequence[str] | Mapping[str, str] | None = None,
+        feature_units: Sequence[str] | Mapping[str, str] | None = None,
     ) -> Self:
         """Say what targets are called and what targets and inputs are measured in; returns self.
 
@@ -183,77 +163,143 @@ class DistributionEstimator(BaseEstimator):
         with them. `fit` forgets the units.
         """
         check_is_fitted(self)
-        targets = 1 if self._are_classes else self._outputs()
-        if target_names is not None:
-            self.target_names_ = names.texts("target_names", target_names, targets)
-        if target_units is not None:
-            if self._are_classes:
-                raise InputError("target_units are for regression; classes have no unit")
-            known = self.target_names_
-            self.target_units_ = names.texts("target_units", target_units, targets, known)
-        if feature_units is not None:
-            known = getattr(self, "feature_names_in_", None)
-            count = self.n_features_in_
-            self.feature_units_ = names.texts("feature_units", feature_units, count, known)
+        self.fitted_ = self.fitted_.described(target_names, target_units, feature_units)
         return self
 
-    def fit_novelty(self, X: Any, held_out: Any = None) -> Self:
+    def fit_novelty(self, X: ArrayLike, held_out: ArrayLike | None = None) -> Self:
         """Learn what inputs are like, from the rows that were trained on; returns self.
 
         `held_out` are other rows of the kind that will be met later (other users, say), with no
         fault in them. Without them a fifth of X is held out at random. No row is kept.
         """
-        check_is_fitted(self)
-        X = checks.check_inputs(self, X, self.missing, reset=False)
-        if held_out is not None:
-            held_out = checks.check_inputs(self, held_out, self.missing, reset=False)
-        parts = bounded(X, held_out)
-        self.novelty_ = Novelty.fit(*(self.input_scaler_.transform(p).numpy() for p in parts))
+        rows = self._rows(X)
+        others = None if held_out is None else self._rows(held_out)
+        parts = (self.fitted_.scaled(part) for part in bounded(rows, others))
+        self.fitted_ = replace(self.fitted_, novelty=Novelty.fit(*parts))
         return self
 
-    def novelty(self, X: Any) -> Floats:
-        """How unlike the known rows each row is: the share of rows held out that are less so.
+    def novelty(self, X: ArrayLike) -> Floats:
+        """Return how unlike the known rows each row is: the share of held-out rows less so.
 
         Above 0.95 is a row that is stranger than 95 % of them; see `epistemic.novelty` for the
         formula. It needs `fit_novelty`, is a score of the inputs alone, and is kept by `save`.
         """
         check_is_fitted(self)
-        if self.novelty_ is None:
+        if self.fitted_.novelty is None:
             raise InputError("novelty needs fit_novelty(X), X the rows that were trained on")
-        X = checks.check_inputs(self, X, self.missing, reset=False)
-        return self.novelty_.novelty(self.input_scaler_.transform(X).numpy())
+        return self.fitted_.novelty.novelty(self.fitted_.scaled(self._rows(X)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file, whole or not at all."""
         check_is_fitted(self)
-        model_io.save(self, path)
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in NOT_STORED}
+        if not isinstance(params["random_state"], int | np.integer | None):
+            params["random_state"] = None  # a generator; the seed drawn from it is in the record
+        store.save(self.fitted_, params, path)
 
-    # -- what a subclass says -------------------------------------------------------------------
+    def restore(self, header: Header, tensors: Tensors, network: nn.Module | None) -> None:
+        """Take on the arguments and the fitted model that a file holds."""
+        self.set_params(**{k: store.tupled(v) for k, v in header["params"].items()})
+        self.fitted_ = store.restore(header, tensors, self._passes(None), network)
+        self.n_features_in_ = header["features"]
+        if self.fitted_.inputs.names is not None:
+            self.feature_names_in_ = np.array(self.fitted_.inputs.names, dtype=object)
 
-    def _check_options(self) -> None:
-        """Refuse bad constructor arguments."""
-        checks.check_choice("missing", self.missing, checks.MISSING)
+    @property
+    def training_(self) -> dict[str, Any]:  # Any: whatever JSON holds
+        """How the model was trained, as its file has it."""
+        return self.fitted_.training.to_json()
+
+    @property
+    def selection_(self) -> dict[str, Any] | None:
+        """The candidates among which the model was chosen, as its file has them."""
+        selection = self.fitted_.selection
+        return None if selection is None else selection.to_json()
+
+    @property
+    def validation_scores_(self) -> dict[str, float]:
+        """The figures of the held-out rows."""
+        return dict(self.fitted_.scores)
+
+    # -- of the parameters ----------------------------------------------------------------------
+
+    def _training(self) -> Train:
+        """Check the parameters; returns what trains on rows as they say."""
+        raise NotImplementedError
+
+    def _passes(self, samples: int | None) -> Passes | None:
+        """The passes that `samples` asks for; None for a method without passes."""
+        raise NotImplementedError
+
+    def _calibration(self) -> str | None:
+        """The name of the calibration to fit."""
+        raise NotImplementedError
+
+    def _sets_aside(self) -> bool:
+        """Whether rows are kept for conformal prediction."""
+        return False
+
+    def _after(self) -> AfterTraining:
+        checks.check_choice("missing", self.missing, MISSING)
         checks.check_whole("keep_rows", self.keep_rows, 0)
-        self._calibration_kind()
+        return AfterTraining(self._calibration(), self._sets_aside(), self.keep_rows)
 
-    def _calibration_kind(self) -> str | None:
-        """The name of the calibration to fit; where the head is open, so is its correction."""
-        if self.calibrate is True and getattr(self, "likelihood", None) == "auto":
-            return "auto"
-        return calibration.kind_of(self.calibrate, self._calibration)
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _open(
-        self, X: Any, y: Any, sample_weight: Any, validation: Any, groups: Any, memory: int
-    ) -> tuple[Data, tuple[NDArray[Any], NDArray[Any]] | None]:
-        """What `_split` does, for a table in files; the rows set aside as X and y."""
-        raise InputError(
-            f"{type(self).__name__} does not train on files ({X!r}); read the table and give arrays"
-        )
+    # -- of the fitted model ----------------------------------------------------------------------
 
-    def _learn(self, data: Data) -> Judged:
-        """Learn from the training rows and predict the validation rows."""
-        raise NotImplementedError
+    def _rows(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        return further_inputs(self, X, self.missing, self.fitted_.inputs.shape)
 
-    def _predict(self, X: NDArray[Any], samples: int | None) -> AnyDistribution:
-        """The uncalibrated distribution in the target's own units."""
-        raise NotImplementedError
+    def _further_rows(
+        self,
+        name: str,
+        pair: tuple[ArrayLike, ArrayLike],
+        shape: tuple[int, ...],
+        target: Target,
+    ) -> Pair:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise InputError(f"{name} must be a pair (X, y)")
+        X = further_inputs(self, pair[0], self.missing, shape)
+        return X, target.encode(pair[1], len(X))
+
+    def _distribution(self, X: ArrayLike, samples: int | None) -> AnyDistribution:
+        check_is_fitted(self)
+        if samples is not None:
+            checks.check_whole("samples", samples, 1)
+        passes = None if samples is None else self._passes(samples)
+        return self.fitted_.distribution(self._rows(X), passes=passes, device=self._where())
+
+    def _thresholds(self, coverage: float, rows: int, groups: ArrayLike | None) -> Floats:
+        if self.fitted_.conformal is None:
+            raise InputError(
+                'conformal prediction needs rows set aside: fit with calibrate="conformal", or '
+                "give some to conformalise(X, y)"
+            )
+        return self.fitted_.conformal.threshold(coverage, rows, groups)
+
+    def _where(self) -> torch.device:
+        return choose_device(self.device)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CalibratedEstimator(DistributionEstimator):
+    """An estimator whose calibration is an argument.
+
+    Parameters
+    ----------
+    calibrate : "scale" fits one scale of the predicted std on the validation rows, "isotonic" also
+        a map of probabilities, "auto" the map only where a scale does not do, "conformal" a scale
+        and thresholds on rows set aside; False nothing. True is "scale", and "auto" where
+        likelihood is "auto". Classes have one temperature ("temperature") in place of the scale.
+    """
+
+    calibrate: bool | str = True
+
+    def _calibration(self) -> str | None:
+        return calibration.kind_of(self.calibrate, self.target_type.calibration)
+
+    def _sets_aside(self) -> bool:
+        return self.calibrate == "conformal"

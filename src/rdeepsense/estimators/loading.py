@@ -1,9 +1,8 @@
-"""Load whatever estimator a model file holds."""
+"""Loading whatever estimator a model file holds."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from torch import nn
 
@@ -13,9 +12,18 @@ from rdeepsense.estimators.gp import GPClassifier, GPRegressor
 from rdeepsense.estimators.mcdrop import MCDropClassifier, MCDropRegressor
 from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.estimators.ssp import SSPClassifier, SSPRegressor
-from rdeepsense.fitting.store import restore
 
-ESTIMATORS: dict[str, Any] = {
+Estimator = (
+    RDeepSenseRegressor
+    | RDeepSenseClassifier
+    | MCDropRegressor
+    | MCDropClassifier
+    | SSPRegressor
+    | SSPClassifier
+    | GPRegressor
+    | GPClassifier
+)
+ESTIMATORS: dict[str, type[Estimator]] = {
     kind.__name__: kind
     for kind in (
         RDeepSenseRegressor,
@@ -30,8 +38,8 @@ ESTIMATORS: dict[str, Any] = {
 }
 
 
-def load(path: str | os.PathLike[str], network: nn.Module | None = None) -> Any:
-    """The estimator in a model file, verified; nothing from the file is executed.
+def load(path: str | os.PathLike[str], network: nn.Module | None = None) -> Estimator:
+    """Load the estimator in a model file, verified; nothing from the file is executed.
 
     A model trained on a network of your own, not one of `rdeepsense.networks`, needs a new
     instance of it as `network`.
@@ -43,7 +51,7 @@ def load(path: str | os.PathLike[str], network: nn.Module | None = None) -> Any:
         raise ModelFileError(f"{path}: holds a {header['estimator']!r}, which is unknown here")
     estimator = ESTIMATORS[header["estimator"]]()
     try:
-        restore(estimator, header, tensors, network)
+        estimator.restore(header, tensors, network)
     except (KeyError, TypeError) as error:
         raise ModelFileError(f"{path}: lacks or garbles the entry {error}") from error
     return estimator

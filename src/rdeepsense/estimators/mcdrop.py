@@ -8,30 +8,31 @@ with dropout on. Mean and population variance of the k outputs are the predictio
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import nn
-
 from rdeepsense.data import checks
-from rdeepsense.data.scaling import Scaler
-from rdeepsense.distributions import AnyDistribution, Gaussian
-from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
+from rdeepsense.estimators.faces import Classifier, Regressor
 from rdeepsense.estimators.network_estimator import NetworkEstimator
-from rdeepsense.fitting.passes import choose_device, matched, sampled_passes
-from rdeepsense.fitting.target import ClassTargets, RegressionTargets
+from rdeepsense.fitting.candidates import Candidate, candidates
+from rdeepsense.fitting.passes import (
+    Combine,
+    Passes,
+    Sampled,
+    matched,
+    moments_of_values,
+    moments_without_noise,
+)
+from rdeepsense.fitting.spec import FitSpec
 
 NOISE = ("tuned", "none")
-VARIANCE_FLOOR = 1e-6  # of a standardised target: with ReLU, k passes can agree to the last bit
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MCDrop(NetworkEstimator):
-    """What the regressor and the classifier share.
+    """Many passes with dropout on.
 
     Parameters
     ----------
@@ -40,114 +41,62 @@ class MCDrop(NetworkEstimator):
     noise : "tuned" adds Gal's observation noise (for classes: a temperature), chosen by validation
         NLL; "none" is the paper's version, whose variance knows of no noise in the data.
     drop_prob : probability to drop a hidden unit; "auto" chooses by validation NLL.
+    input_drop_prob : the same for the inputs.
 
-    The others are those of `RDeepSenseRegressor`.
+    The others are those of `NetworkEstimator` and `DistributionEstimator`.
     """
 
-    def __init__(
-        self,
-        samples: int = 20,
-        noise: str = "tuned",
-        hidden: Sequence[int] = (64, 64),
-        network: nn.Module | None = None,
-        drop_prob: float | Sequence[float] | str = 0.05,
-        input_drop_prob: float = 0.0,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float = 1e-2,
-        missing: str = "refuse",
-        checkpoint: str | os.PathLike[str] | None = None,
-        keep_rows: int = 512,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: bool = True,
-    ) -> None:
-        super().__init__(
-            hidden=hidden,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            missing=missing,
-            checkpoint=checkpoint,
-            keep_rows=keep_rows,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.samples = samples
-        self.noise = noise
-        self.drop_prob = drop_prob
-        self.input_drop_prob = input_drop_prob
+    samples: int = 20
+    noise: str = "tuned"
+    drop_prob: float | Sequence[float] | str = 0.05
+    input_drop_prob: float = 0.0
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Any:  # Any: scikit-learn's own, which has no types
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # the masks a row meets depend on its place in the table
         return tags
 
-    def predict_dist(self, X: Any, samples: int | None = None) -> Any:
-        """The predictive distribution of each row from `samples` passes (the estimator's own)."""
-        return super().predict_dist(X, samples)
-
-    def _check_options(self) -> None:
-        super()._check_options()
-        _check_samples(self.samples)
+    def _spec(self) -> FitSpec:
         checks.check_choice("noise", self.noise, NOISE)
+        return replace(super()._spec(), input_drop_prob=self.input_drop_prob)
 
-    def _passes(
-        self,
-        networks: list[StochasticNetwork],
-        X: NDArray[Any],
-        scaler: Scaler,
-        samples: int | None,
-        seed: int,
-    ) -> AnyDistribution:
-        count = _check_samples(self.samples if samples is None else samples)
-        device = choose_device(self.device)
-        return sampled_passes(networks[0], X, scaler, device, count, seed, self._combine)
+    def _passes(self, samples: int | None) -> Passes:
+        return Sampled(_at_least_two(self.samples if samples is None else samples), self._combine())
 
-    def _combine(self, drawn: list[AnyDistribution]) -> AnyDistribution:
+    def _combine(self) -> Combine:
+        """How passes become one distribution."""
         raise NotImplementedError
 
 
-class MCDropRegressor(RegressionTargets, MCDrop):
+@dataclass(kw_only=True, eq=False, repr=False)
+class MCDropRegressor(Regressor, MCDrop):
     __doc__ = MCDrop.__doc__
 
-    def _likelihoods(self) -> tuple[str, ...]:
-        return ("point",)
+    def _grid(self) -> tuple[Candidate, ...]:
+        return candidates(("point",), 0.0, self.drop_prob)
 
-    def _calibration_kind(self) -> str | None:
+    def _calibration(self) -> str | None:
         return "noise" if self.noise == "tuned" else None
 
-    def _combine(self, drawn: list[AnyDistribution]) -> AnyDistribution:
-        values = np.array([d.mean for d in drawn])
-        var = values.var(axis=0)
-        low = var < VARIANCE_FLOOR
-        if self.noise == "none" and low.any():
-            warnings.warn(
-                f"{low.sum()} of {low.size} variances of the passes are below "
-                f"{VARIANCE_FLOOR:g} of the target's; that floor is used for them",
-                stacklevel=6,
-            )
-        return Gaussian(values.mean(axis=0), np.sqrt(np.maximum(var, VARIANCE_FLOOR)))
+    def _combine(self) -> Combine:
+        return moments_without_noise if self.noise == "none" else moments_of_values
 
 
-class MCDropClassifier(ClassTargets, MCDrop):
+@dataclass(kw_only=True, eq=False, repr=False)
+class MCDropClassifier(Classifier, MCDrop):
     __doc__ = MCDrop.__doc__
 
-    def _likelihoods(self) -> tuple[str, ...]:
-        return ("categorical",)
+    def _grid(self) -> tuple[Candidate, ...]:
+        return candidates(("categorical",), 0.0, self.drop_prob)
 
-    def _calibration_kind(self) -> str | None:
+    def _calibration(self) -> str | None:
         return "temperature" if self.noise == "tuned" else None
 
-    def _combine(self, drawn: list[AnyDistribution]) -> AnyDistribution:
-        return matched(drawn)
+    def _combine(self) -> Combine:
+        return matched
 
 
-def _check_samples(samples: Any) -> int:
+def _at_least_two(samples: int) -> int:
     """k passes have a variance only from 2 on."""
     checks.check_whole("samples", samples, 1)
     if samples < 2:

@@ -6,157 +6,69 @@ Networks without dropout, each from initial weights of its own, trained with a p
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import Any
-
-from numpy.typing import NDArray
-from torch import nn
+from dataclasses import dataclass, replace
 
 from rdeepsense.data import checks
-from rdeepsense.data.scaling import Scaler
-from rdeepsense.distributions import AnyDistribution, Mixture
-from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.errors import InputError
+from rdeepsense.estimators.base import CalibratedEstimator
+from rdeepsense.estimators.faces import Classifier, Regressor
 from rdeepsense.estimators.network_estimator import NetworkEstimator
-from rdeepsense.estimators.rdeepsense import regression_likelihoods
-from rdeepsense.fitting.passes import choose_device, single_pass
-from rdeepsense.fitting.target import ClassTargets, RegressionTargets
+from rdeepsense.estimators.rdeepsense import likelihood_calibration, regression_likelihoods
+from rdeepsense.fitting.candidates import Candidate, candidates
+from rdeepsense.fitting.passes import Members, Passes
+from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.scoring import BrierScore, ScoringRule
 
 ADVERSARIAL_STEP = 0.05  # standard deviations of an input: about 1 % of its range, as in its paper
 
 
-class SSP(NetworkEstimator):
-    """What the regressor and the classifier share.
+@dataclass(kw_only=True, eq=False, repr=False)
+class SSP(CalibratedEstimator, NetworkEstimator):
+    """An ensemble of networks; `predict_dist(X, samples=k)` is that of the first k (SSP-k).
 
     Parameters
     ----------
-    members : networks in the ensemble, trained as one bank; `predict_dist(X, samples=k)` takes
-        the first k of them.
+    members : networks in the ensemble, trained as one bank.
     adversarial : also train on inputs moved against each network (fast gradient sign method).
 
-    The others are those of `RDeepSenseRegressor`.
+    The others are those of `CalibratedEstimator`, `NetworkEstimator` and `DistributionEstimator`.
     """
 
-    def __init__(
-        self,
-        members: int = 5,
-        adversarial: bool = False,
-        hidden: Sequence[int] = (64, 64),
-        network: nn.Module | None = None,
-        calibrate: bool | str = True,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float = 1e-2,
-        missing: str = "refuse",
-        checkpoint: str | os.PathLike[str] | None = None,
-        keep_rows: int = 512,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: bool = True,
-    ) -> None:
-        super().__init__(
-            hidden=hidden,
-            network=network,
-            calibrate=calibrate,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            missing=missing,
-            checkpoint=checkpoint,
-            keep_rows=keep_rows,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.members = members
-        self.adversarial = adversarial
+    members: int = 5
+    adversarial: bool = False
 
-    def predict_dist(self, X: Any, samples: int | None = None) -> Any:
-        """The mixture of all members, or of the first `samples` of them (SSP-k)."""
-        return super().predict_dist(X, samples)
+    def _passes(self, samples: int | None) -> Passes:
+        return Members(samples)
 
-    def _check_options(self) -> None:
-        super()._check_options()
-        checks.check_whole("members", self.members, 1)
-
-    @property
-    def _members(self) -> int:  # type: ignore[override]
-        return self.members
-
-    @property
-    def _adversarial_step(self) -> float:
-        return ADVERSARIAL_STEP if self.adversarial else 0.0
-
-    def _passes(
-        self,
-        networks: list[StochasticNetwork],
-        X: NDArray[Any],
-        scaler: Scaler,
-        samples: int | None,
-        seed: int,
-    ) -> AnyDistribution:
-        if samples is not None and samples > len(networks):
-            raise InputError(f"samples = {samples}, but the ensemble has {len(networks)} members")
-        device = choose_device(self.device)
-        parts: Any = [single_pass(n, X, scaler, device) for n in networks[:samples]]
-        mixture = Mixture(parts)
-        return mixture.moment_matched() if mixture.is_categorical else mixture
+    def _spec(self) -> FitSpec:
+        members = checks.check_whole("members", self.members, 1)
+        step = ADVERSARIAL_STEP if self.adversarial else 0.0
+        return replace(super()._spec(), members=members, adversarial_step=step)
 
 
-class SSPRegressor(RegressionTargets, SSP):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SSPRegressor(Regressor, SSP):
     """Deep ensembles; `likelihood` as for `RDeepSenseRegressor`, the others as for `SSP`."""
 
-    def __init__(
-        self,
-        members: int = 5,
-        adversarial: bool = False,
-        hidden: Sequence[int] = (64, 64),
-        network: nn.Module | None = None,
-        likelihood: str = "gaussian",
-        calibrate: bool | str = True,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float = 1e-2,
-        missing: str = "refuse",
-        checkpoint: str | os.PathLike[str] | None = None,
-        keep_rows: int = 512,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: bool = True,
-    ) -> None:
-        super().__init__(
-            members=members,
-            adversarial=adversarial,
-            hidden=hidden,
-            network=network,
-            calibrate=calibrate,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            missing=missing,
-            checkpoint=checkpoint,
-            keep_rows=keep_rows,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.likelihood = likelihood
+    likelihood: str = "gaussian"
 
-    def _likelihoods(self) -> tuple[str, ...]:
-        return regression_likelihoods(self.likelihood)
+    def _calibration(self) -> str | None:
+        return likelihood_calibration(self.likelihood, self.calibrate, super()._calibration())
+
+    def _grid(self) -> tuple[Candidate, ...]:
+        return candidates(regression_likelihoods(self.likelihood), 0.0, 0.0)
 
 
-class SSPClassifier(ClassTargets, SSP):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SSPClassifier(Classifier, SSP):
     """Deep ensembles for classes, trained with the Brier score; parameters as for `SSP`."""
 
-    def _likelihoods(self) -> tuple[str, ...]:
-        return ("categorical",)
+    def _grid(self) -> tuple[Candidate, ...]:
+        return candidates(("categorical",), 0.0, 0.0)
 
-    def _rule(self, alphas: list[float], beta: float) -> ScoringRule:
-        return BrierScore(len(alphas))
+    def _spec(self) -> FitSpec:
+        return replace(super()._spec(), rule=_brier)
+
+
+def _brier(alphas: Sequence[float], beta: float) -> ScoringRule:
+    return BrierScore(len(alphas))

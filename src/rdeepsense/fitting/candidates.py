@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ FOLDS = 5
 FEW_VALIDATION_ROWS = 500
 
 Drop = float | tuple[float, ...]
+Criterion = Literal["nll", "deviation_area"]
 Floats = NDArray[np.float64]
 
 
@@ -47,15 +48,23 @@ class Trial:
     calibration: float | None
     best_step: int
 
-    def plain(self) -> dict[str, Any]:
-        """As one flat dictionary."""
+    def to_json(self) -> dict[str, Any]:
+        """Return one flat dictionary."""
         values = asdict(self)
         return {**values.pop("candidate"), **values}
 
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Trial:
+        values = dict(value)
+        drop_prob = values.pop("drop_prob")
+        drop = tuple(drop_prob) if isinstance(drop_prob, list) else drop_prob
+        candidate = Candidate(values.pop("likelihood"), values.pop("alpha"), drop)
+        return cls(candidate, **values)
+
 
 def candidates(
-    likelihoods: Sequence[str], alpha: float | str, drop_prob: Drop | str
-) -> list[Candidate]:
+    likelihoods: Sequence[str], alpha: float | str, drop_prob: float | Sequence[float] | str
+) -> tuple[Candidate, ...]:
     """The grid that the arguments span; a single candidate when none is left open."""
     alphas: Sequence[float]
     if alpha == "auto":
@@ -69,10 +78,10 @@ def candidates(
     if isinstance(drop_prob, str) and drop_prob != "auto":
         raise InputError(f"drop_prob = {drop_prob!r} is unknown; accepted: numbers in [0, 1), auto")
     drops: Sequence[Any] = DROPS if drop_prob == "auto" else (drop_prob,)
-    return [Candidate(*point) for point in product(likelihoods, alphas, drops)]
+    return tuple(Candidate(*point) for point in product(likelihoods, alphas, drops))
 
 
-def best(trials: Sequence[Trial], by: str, losses: Sequence[Floats]) -> int:
+def best(trials: Sequence[Trial], by: Criterion, losses: Sequence[Floats]) -> int:
     """The number of the trial with the least `by`, "nll" or "deviation_area".
 
     A head with light tails must win by more than a standard error of the paired difference of

@@ -1,24 +1,34 @@
-"""What a teacher's distributions are as a table to learn from."""
+"""A teacher's distributions as a table to learn from."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
+
+RandomState = int | np.random.RandomState | None
 
 QUANTILES = 8  # equally likely values that stand for a predicted distribution
 NEIGHBOURS = 3  # further inputs for each row
 NEARBY = 0.1  # their distance, in standard deviations of each input
 
 
-def lessons(
-    teacher: Any, X: Any, y: Any, random_state: Any
-) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
-    """Inputs, targets and weights that say what the teacher says, and y where it is given."""
+class Teacher(Protocol):
+    """Whatever predicts distributions; one of classes also has `classes_`, their labels."""
+
+    def predict_dist(self, X: Any) -> AnyDistribution:  # Any: a table of the caller's own kind
+        """Return the predictive distribution of each row."""
+
+
+def distillation_set(
+    teacher: Teacher, X: ArrayLike, y: ArrayLike | None, random_state: RandomState
+) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:  # Any: a table of the kind of X
+    """Return inputs, targets and weights that say what the teacher says, and y where given."""
     if not hasattr(teacher, "predict_dist"):
         raise InputError(f"the teacher is a {type(teacher).__name__}, which has no predict_dist")
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -38,7 +38,7 @@ DRAWS = 8  # of the latent functions per training step of a classifier
 
 
 @dataclass(frozen=True)
-class Plan:
+class GPSchedule:
     """How long to learn, and from which seed."""
 
     steps: int
@@ -94,7 +94,9 @@ class Prior:
         return GP(*(value.detach().clone() for value in values))
 
 
-def learn_exact(x: Tensor, y: Tensor, weight: Tensor, plan: Plan) -> tuple[ExactGP, dict[str, Any]]:
+def learn_exact(
+    x: Tensor, y: Tensor, weight: Tensor, schedule: GPSchedule
+) -> tuple[ExactGP, dict[str, Any]]:
     """The hyper-parameters of greatest marginal likelihood, by L-BFGS.
 
     With C = K + noise diag(1 / w) and D outputs that share it:
@@ -126,9 +128,9 @@ def learn_exact(x: Tensor, y: Tensor, weight: Tensor, plan: Plan) -> tuple[Exact
         total = float(value + rest.detach()) + constant
         return total / y.numel(), found.cpu().numpy() / y.numel()
 
-    def tell(intermediate_result: Any) -> None:
+    def report(intermediate_result: Any) -> None:
         done[0] += 1
-        plan.progress.update(min(done[0], plan.steps), f"NLL {intermediate_result.fun:.3f}")
+        schedule.progress.update(min(done[0], schedule.steps), f"NLL {intermediate_result.fun:.3f}")
 
     done = [0]
     start = torch.nn.utils.parameters_to_vector(parameters).detach().cpu().numpy()
@@ -138,8 +140,8 @@ def learn_exact(x: Tensor, y: Tensor, weight: Tensor, plan: Plan) -> tuple[Exact
         jac=True,
         method="L-BFGS-B",
         bounds=[(-LOG_BOUND, LOG_BOUND)] * (len(start) - 1) + [(math.log(NOISE_FLOOR), LOG_BOUND)],
-        callback=tell,
-        options={"maxiter": plan.steps, "ftol": 1e-7, "gtol": 1e-5},
+        callback=report,
+        options={"maxiter": schedule.steps, "ftol": 1e-7, "gtol": 1e-5},
     )
     torch.nn.utils.vector_to_parameters(torch.from_numpy(found.x).to(x), parameters)
     with torch.no_grad():
@@ -148,7 +150,7 @@ def learn_exact(x: Tensor, y: Tensor, weight: Tensor, plan: Plan) -> tuple[Exact
 
 
 def learn_sparse(
-    x: Tensor, y: Tensor, weight: Tensor, plan: Plan
+    x: Tensor, y: Tensor, weight: Tensor, schedule: GPSchedule
 ) -> tuple[SparseGP, dict[str, Any]]:
     """Stochastic variational regression (Hensman et al. 2013); the best q(v) at the end.
 
@@ -160,7 +162,7 @@ def learn_sparse(
     All outputs share the covariance of q(v): the best one does not depend on y.
     """
     prior, outputs = Prior(x.shape[1], 1.0, x.device), y.shape[1]
-    times = len(x) / min(plan.batch_size, len(x))
+    times = len(x) / min(schedule.batch_size, len(x))
     rate = 1 / min(WINDOW, times)
     statistics: list[Tensor] = []
 
@@ -182,14 +184,14 @@ def learn_sparse(
         each = outputs / 2 * torch.log(2 * math.pi * noise) + error / (2 * noise)
         return (w * each).mean() / outputs
 
-    inducing, last = _descend(x, prior, [], plan, loss)
+    inducing, last = _descend(x, prior, [], schedule, loss)
     with torch.no_grad():
         model = SparseGP.conditioned(prior.plain(), inducing, x, y, weight)
-    return model, {"steps": plan.steps, "loss": last}
+    return model, {"steps": schedule.steps, "loss": last}
 
 
 def learn_classes(
-    x: Tensor, y: Tensor, weight: Tensor, classes: int, plan: Plan
+    x: Tensor, y: Tensor, weight: Tensor, classes: int, schedule: GPSchedule
 ) -> tuple[SparseGP, dict[str, Any]]:
     """One latent function per class and the softmax of them, which has no closed form.
 
@@ -201,7 +203,7 @@ def learn_classes(
     """
     # Logits of a standard deviation of 2: from probabilities of one half to those of 0.98.
     prior = Prior(x.shape[1], 4.0, x.device)
-    size = min(plan.inducing, len(x))
+    size = min(schedule.inducing, len(x))
     mean = torch.zeros(size, classes).to(x).requires_grad_()
     lower = torch.zeros(classes, size, size).to(x).requires_grad_()
     log_diagonal = torch.zeros(classes, size).to(x).requires_grad_()
@@ -217,20 +219,20 @@ def learn_classes(
         kl = (T.square().sum() + mean.square().sum() - mean.numel()) / 2 - log_diagonal.sum()
         return kl / len(x) - (weight[batch] * log_prob).mean()
 
-    inducing, last = _descend(x, prior, [mean, lower, log_diagonal], plan, loss)
+    inducing, last = _descend(x, prior, [mean, lower, log_diagonal], schedule, loss)
     with torch.no_grad():
         plain = prior.plain(noisy=False)
         prior_root = inducing_root(plain.kernel(inducing, inducing), plain.scale)
         parts = (plain.lengths, plain.scale, plain.noise, inducing, prior_root)
         model = SparseGP(*parts, mean.detach().clone(), root())
-    return model, {"steps": plan.steps, "loss": last}
+    return model, {"steps": schedule.steps, "loss": last}
 
 
 def _descend(
     x: Tensor,
     prior: Prior,
     others: list[Tensor],
-    plan: Plan,
+    schedule: GPSchedule,
     loss: Callable[[Tensor, Tensor], Tensor],
 ) -> tuple[Tensor, float]:
     """Adam with a cosine on kernel, noise, inducing points and `others`; batches cover all rows.
@@ -238,15 +240,17 @@ def _descend(
     `loss` takes a(x) = L^-1 k(Z, x) of a batch and its row numbers. Returns Z and the mean loss of
     the last tenth of the steps.
     """
-    inducing = _spread(x, plan).requires_grad_()
-    optimiser = torch.optim.Adam([*prior.parameters(), inducing, *others], lr=plan.learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, plan.steps)
+    inducing = _spread(x, schedule).requires_grad_()
+    optimiser = torch.optim.Adam(
+        [*prior.parameters(), inducing, *others], lr=schedule.learning_rate
+    )
+    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, schedule.steps)
     waiting: list[Tensor] = []
     losses = []
-    for step in range(1, plan.steps + 1):
+    for step in range(1, schedule.steps + 1):
         if not waiting:
-            waiting = list(torch.randperm(len(x)).to(x.device).split(plan.batch_size))
-            if len(waiting) > 1 and len(waiting[-1]) < plan.batch_size:
+            waiting = list(torch.randperm(len(x)).to(x.device).split(schedule.batch_size))
+            if len(waiting) > 1 and len(waiting[-1]) < schedule.batch_size:
                 waiting.pop()  # a small rest would weigh its rows more
         batch = waiting.pop()
         root = inducing_root(prior.covariance(inducing, inducing), prior.scale)
@@ -255,16 +259,16 @@ def _descend(
         optimiser.zero_grad(set_to_none=True)
         value.backward()
         optimiser.step()
-        schedule.step()
+        decay.step()
         losses.append(float(value.detach()))
-        plan.progress.update(step, f"loss {losses[-1]:.3f}")
+        schedule.progress.update(step, f"loss {losses[-1]:.3f}")
     return inducing.detach(), float(np.mean(losses[-max(1, len(losses) // 10) :]))
 
 
-def _spread(x: Tensor, plan: Plan) -> Tensor:
+def _spread(x: Tensor, schedule: GPSchedule) -> Tensor:
     """Rows that lie apart (the seeding of k-means++), to begin with as inducing points."""
     rows = x[torch.randperm(len(x))[:CANDIDATES].to(x.device)].cpu().numpy()
-    if len(rows) <= plan.inducing:
+    if len(rows) <= schedule.inducing:
         return torch.from_numpy(rows).to(x)
-    chosen, _ = kmeans_plusplus(rows, plan.inducing, random_state=plan.seed)
+    chosen, _ = kmeans_plusplus(rows, schedule.inducing, random_state=schedule.seed)
     return torch.from_numpy(chosen).to(x)

@@ -1,84 +1,146 @@
-"""From rows to distributions: one deterministic pass, or many with dropout on."""
+"""The forward passes of one prediction: a single one, sampled ones, or those of an ensemble."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.distributions import AnyDistribution, Mixture, concatenate
+from rdeepsense.distributions import AnyDistribution, Gaussian, LocationScale, Mixture, concatenate
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
 
 # Rows (times samples) of one pass, which bounds the memory whatever the rows. A window is many
 # times the work of a row.
 CHUNK, CHUNK_OF_WINDOWS = 8_192, 1_024
+VARIANCE_FLOOR = 1e-6  # of a standardised target: with ReLU, k passes can agree to the last bit
 
-Combine = Callable[[list[AnyDistribution]], AnyDistribution]
-
-
-def single_pass(
-    network: StochasticNetwork, X: NDArray[Any], scaler: Scaler, device: torch.device
-) -> AnyDistribution:
-    """The deterministic pass of section 3.3, on the network's own scale."""
-    ready, dtype = prepared(network, device)
-    parts = []
-    with torch.no_grad():
-        rows = _rows_at_once(X)
-        for start in range(0, len(X), rows):
-            x = scaler.transform(X[start : start + rows], dtype).to(device)
-            part: AnyDistribution = ready(x).numpy()
-            parts.append(part)
-    return concatenate(parts)
+Combine = Callable[[Sequence[AnyDistribution]], AnyDistribution]
 
 
-def sampled_passes(
-    network: StochasticNetwork,
-    X: NDArray[Any],
-    scaler: Scaler,
-    device: torch.device,
-    samples: int,
-    seed: int,
-    combine: Combine,
-) -> AnyDistribution:
-    """`samples` passes with dropout on, run as one batch and combined, chunk by chunk of rows."""
-    ready, dtype = prepared(network, device)
-    rows = max(1, _rows_at_once(X) // samples)
-    parts = []
-    forked = [device] if device.type == "cuda" else []
-    with torch.no_grad(), torch.random.fork_rng(devices=forked), ready.sampling():
-        torch.manual_seed(seed)
-        for start in range(0, len(X), rows):
-            x = scaler.transform(X[start : start + rows], dtype).to(device)
-            drawn = ready(x.repeat(samples, *[1] * (x.ndim - 1))).numpy()
-            parts.append(combine([drawn[k * len(x) : (k + 1) * len(x)] for k in range(samples)]))
-    return concatenate(parts)
+@dataclass(frozen=True)
+class Forward:
+    """Where networks run and how their inputs are scaled; `seed` is that of sampled masks."""
+
+    scaler: Scaler
+    device: torch.device
+    seed: int
 
 
-def _rows_at_once(X: NDArray[Any]) -> int:
-    return CHUNK if X.ndim == 2 else CHUNK_OF_WINDOWS
+@dataclass(frozen=True)
+class Single:
+    """The deterministic pass of the first network (section 3.3)."""
+
+    def run(
+        self, networks: Sequence[StochasticNetwork], X: NDArray[Any], forward: Forward
+    ) -> AnyDistribution:
+        """Predict on the network's own scale, some rows at a time."""
+        ready, dtype = prepared(networks[0], forward.device)
+        parts = []
+        with torch.no_grad():
+            rows = _rows_at_once(X)
+            for start in range(0, len(X), rows):
+                x = forward.scaler.transform(X[start : start + rows], dtype).to(forward.device)
+                part: AnyDistribution = ready(x).numpy()
+                parts.append(part)
+        return concatenate(parts)
 
 
-def matched(drawn: list[AnyDistribution]) -> AnyDistribution:
-    """One distribution with the mean and the variance of the mixture of passes."""
+@dataclass(frozen=True)
+class Sampled:
+    """`count` passes of the first network with dropout on, as one batch, and their combination."""
+
+    count: int
+    combine: Combine
+
+    def run(
+        self, networks: Sequence[StochasticNetwork], X: NDArray[Any], forward: Forward
+    ) -> AnyDistribution:
+        """Predict on the network's own scale, some rows at a time."""
+        ready, dtype = prepared(networks[0], forward.device)
+        samples, device = self.count, forward.device
+        rows = max(1, _rows_at_once(X) // samples)
+        parts = []
+        forked = [device] if device.type == "cuda" else []
+        with torch.no_grad(), torch.random.fork_rng(devices=forked), ready.sampling():
+            torch.manual_seed(forward.seed)
+            for start in range(0, len(X), rows):
+                x = forward.scaler.transform(X[start : start + rows], dtype).to(device)
+                drawn = ready(x.repeat(samples, *[1] * (x.ndim - 1))).numpy()
+                own = [drawn[k * len(x) : (k + 1) * len(x)] for k in range(samples)]
+                parts.append(self.combine(own))
+        return concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Members:
+    """One pass of each network of an ensemble, or of its first `count`, as a mixture."""
+
+    count: int | None = None
+
+    def run(
+        self, networks: Sequence[StochasticNetwork], X: NDArray[Any], forward: Forward
+    ) -> AnyDistribution:
+        """Predict on the networks' own scale."""
+        if self.count is not None and self.count > len(networks):
+            raise InputError(
+                f"samples = {self.count}, but the ensemble has {len(networks)} members"
+            )
+        parts: Any = [Single().run([one], X, forward) for one in networks[: self.count]]
+        mixture = Mixture(parts)
+        return mixture.moment_matched() if mixture.is_categorical else mixture
+
+
+Passes = Single | Sampled | Members
+
+
+def matched(drawn: Sequence[AnyDistribution]) -> AnyDistribution:
+    """Return one distribution with the mean and the variance of the mixture of passes."""
     return Mixture(drawn).moment_matched()  # type: ignore[arg-type]
+
+
+def moments_of_values(drawn: Sequence[AnyDistribution]) -> Gaussian:
+    """Return mean and population variance of the values that k passes gave (section 4.3)."""
+    return _moments(drawn)[0]
+
+
+def moments_without_noise(drawn: Sequence[AnyDistribution]) -> Gaussian:
+    """Return the same, and warn of variances that had to be raised to the floor."""
+    found, low = _moments(drawn)
+    if low.any():
+        warnings.warn(
+            f"{low.sum()} of {low.size} variances of the passes are below "
+            f"{VARIANCE_FLOOR:g} of the target's; that floor is used for them",
+            stacklevel=2,
+        )
+    return found
+
+
+def _moments(drawn: Sequence[AnyDistribution]) -> tuple[Gaussian, NDArray[np.bool_]]:
+    values = np.array([d.mean for d in drawn if isinstance(d, LocationScale)])
+    var = values.var(axis=0)
+    found = Gaussian(values.mean(axis=0), np.sqrt(np.maximum(var, VARIANCE_FLOOR)))
+    return found, var < VARIANCE_FLOOR
 
 
 def prepared(
     network: StochasticNetwork, device: torch.device
 ) -> tuple[StochasticNetwork, torch.dtype]:
-    """A copy to predict with, and the type of its numbers."""
+    """Return a copy to predict with, and the type of its numbers."""
     # float64 on the CPU: a row's result must not depend on which rows share its batch.
     dtype = torch.float64 if device.type == "cpu" else torch.float32
     return copy.deepcopy(network).to(device, dtype).eval(), dtype
 
 
 def choose_device(device: str) -> torch.device:
-    """The device that a `device` argument names; "auto" is a GPU where there is one."""
+    """Return the device that a `device` argument names; "auto" is a GPU where there is one."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -87,3 +149,7 @@ def choose_device(device: str) -> torch.device:
         raise InputError(
             f"device = {device!r} is unknown; accepted: auto, cpu, cuda, cuda:N"
         ) from error
+
+
+def _rows_at_once(X: NDArray[Any]) -> int:
+    return CHUNK if X.ndim == 2 else CHUNK_OF_WINDOWS

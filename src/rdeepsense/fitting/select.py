@@ -1,4 +1,4 @@
-"""The two ways to choose among candidates: on validation rows, or by cross-validation.
+"""Choosing among candidates in one of two ways: on validation rows, or by cross-validation.
 
 With validation rows in plenty, every candidate is trained once and judged on them. With few, the
 grid is cross-validated in one bank (a member sees the rows of its folds through weights of 0 and
@@ -16,7 +16,7 @@ network.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,22 @@ from rdeepsense.data.scaling import Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import concatenate
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.estimators.base import Judged
-from rdeepsense.fitting.candidates import FEW_VALIDATION_ROWS, FOLDS, Candidate, Trial, best
-from rdeepsense.fitting.trainer import Learner, Learnt, Length
+from rdeepsense.fitting.candidates import (
+    FEW_VALIDATION_ROWS,
+    FOLDS,
+    Candidate,
+    Criterion,
+    Trial,
+    best,
+)
+from rdeepsense.fitting.records import Selection, TriedLength
+from rdeepsense.fitting.trainer import (
+    HeldOutPredictions,
+    Judgement,
+    Length,
+    TrainedModel,
+    Trainer,
+)
 from rdeepsense.training import Rows, Schedule
 
 WORTH = 0.01  # nats that a longer training must gain
@@ -39,49 +52,46 @@ HALFWAY = 1 / 2
 LONGER, SHORTER = 3.0, 0.5  # times the epochs; longer ones in batches of twice the size
 ALLOWANCE = 40  # trainings of one network, of the first length, that may go into longer ones
 
-Floats = NDArray[np.float64]
 
-
-def choose(learner: Learner, grid: Sequence[Candidate], by: str = "nll") -> Learnt:
-    """The best candidate's networks; `by` is "nll" or "deviation_area"."""
-    few = len(learner.data.validation) < FEW_VALIDATION_ROWS and learner.data.split_off
-    if len(grid) > 1 and few and by == "nll" and learner.folds:
-        return _cross_validated(learner, grid)
-    return _held_out(learner, grid, by)
+def select(trainer: Trainer) -> TrainedModel:
+    """Train the grid of the specification and return the best candidate's networks."""
+    grid, criterion = trainer.spec.grid, trainer.spec.criterion
+    few = len(trainer.rows.validation) < FEW_VALIDATION_ROWS and trainer.rows.split_off
+    if len(grid) > 1 and few and criterion == "nll" and trainer.can_fold:
+        return _cross_validated(trainer)
+    return _held_out(trainer)
 
 
 @dataclass
-class Contest:
-    """The trials so far, each with its NLL row by row."""
+class Leaderboard:
+    """The candidates tried so far, each with how it did."""
 
-    by: str
-    trials: list[Trial]
-    losses: list[Floats]
+    by: Criterion
+    judged: list[Judgement] = field(default_factory=list)
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [judgement.trial for judgement in self.judged]
 
     @property
     def leader(self) -> int:
-        return best(self.trials, self.by, self.losses)
+        return best(self.trials, self.by, [judgement.losses for judgement in self.judged])
 
     def groups(self, grid: Sequence[Candidate]) -> Iterator[list[Candidate]]:
-        """Head by head, the candidates that are still worth a trial."""
+        """Yield, head by head, the candidates that are still worth a trial."""
         for likelihood in dict.fromkeys(candidate.likelihood for candidate in grid):
             group = [candidate for candidate in grid if candidate.likelihood == likelihood]
-            if self.trials and self.by == "nll":
-                drop_prob = self.trials[self.leader].candidate.drop_prob
+            if self.judged and self.by == "nll":
+                drop_prob = self.judged[self.leader].trial.candidate.drop_prob
                 group = [c for c in group if c.drop_prob == drop_prob]
             yield group
 
-    def selection(self, how: str) -> dict[str, Any]:
-        """What the estimator and its file keep."""
-        return {
-            "by": self.by,
-            "how": how,
-            "chosen": self.leader,
-            "trials": [trial.plain() for trial in self.trials],
-        }
+    def selection(self, how: str) -> Selection:
+        """Return what the model and its file keep."""
+        return Selection(self.by, how, self.leader, tuple(self.trials))
 
 
-class Lengths:
+class LengthSearch:
     """Other lengths of training for a winner, tried while each gains more than it must.
 
     Longer ones where the best step came late, and with `shorter` half the epochs where it came
@@ -95,13 +105,13 @@ class Lengths:
         self.length = self.first = Length(schedule.steps // per_epoch, schedule.batch_size)
         self.rows, self.networks, self.spent = rows, networks, 0.0
         self.trial, self.best_at = trial, trial.best_step / schedule.steps
-        self.tried = [{"steps": schedule.steps, "nll": trial.nll}]
+        self.tried = [TriedLength(schedule.steps, trial.nll)]
         self.kept: Length | None = None
         self._ways = {LONGER, SHORTER} if shorter else {LONGER}
         self._paid = True
 
     def next(self) -> Length | None:
-        """The length to try, or None where enough is enough."""
+        """Return the next length to try, or None when further ones would not pay."""
         way = LONGER if self.best_at >= HALFWAY else SHORTER
         if not self._paid or way not in self._ways:
             return None
@@ -117,9 +127,9 @@ class Lengths:
         self.length = Length(epochs, batch_size)
         return self.length
 
-    def judge(self, trial: Trial, schedule: Schedule) -> bool:
-        """Whether this training was worth it."""
-        self.tried.append({"steps": schedule.steps, "nll": trial.nll})
+    def accept(self, trial: Trial, schedule: Schedule) -> bool:
+        """Tell whether this training was worth it, and remember it if so."""
+        self.tried.append(TriedLength(schedule.steps, trial.nll))
         self._paid = trial.nll <= self.trial.nll - WORTH
         if self._paid:
             self.trial, self.kept = trial, self.length
@@ -127,93 +137,112 @@ class Lengths:
         return self._paid
 
 
-def _held_out(learner: Learner, grid: Sequence[Candidate], by: str) -> Learnt:
-    data, members = learner.data, learner.members
-    X, y = data.X_val[data.validation.index], data.y_val[data.validation.index]
-    contest, options = Contest(by, [], []), []
-    for group in contest.groups(grid):
-        if learner.interrupted:
+def _held_out(trainer: Trainer) -> TrainedModel:
+    rows, members, criterion = trainer.rows, trainer.spec.members, trainer.spec.criterion
+    X, y = rows.held_out
+    board = Leaderboard(criterion)
+    options: list[tuple[TrainedModel, Schedule]] = []
+    for group in board.groups(trainer.spec.grid):
+        if trainer.interrupted:
             break
-        scaler = learner.target_scaler(data.train, group[0].likelihood)
-        rows, held = learner.training_rows(data.train, scaler), learner.validation_rows(scaler)
-        networks, record, schedule = learner.train(group, 1, rows, held)
+        scaler = trainer.target_scaler(rows.train, group[0].likelihood)
+        train, held = trainer.training_rows(rows.train, scaler), trainer.validation_rows(scaler)
+        networks, record, schedule = trainer.train(group, 1, train, held)
         for i, candidate in enumerate(group[: len(networks) // members]):
             own = slice(i * members, (i + 1) * members)
-            judged = Judged(learner.predict(networks[own], X, scaler), X, y, data.validation.uneven)
-            trial, loss = learner.trial(candidate, judged, record.best_step[own])
-            contest.trials.append(trial)
-            contest.losses.append(loss)
-            training = learner.record(record, schedule, own, rows.total, len(held))
-            options.append(
-                (Learnt(candidate, networks[own], scaler, judged, training, {}), schedule)
+            dist = trainer.predict(networks[own], X, scaler)
+            held_out = HeldOutPredictions(dist, X, y, rows.validation.relative_weight)
+            judgement = trainer.judge(candidate, held_out, record.best_step[own])
+            board.judged.append(judgement)
+            report = trainer.report(record, schedule, own, train.total, len(held))
+            trained = TrainedModel(
+                candidate,
+                tuple(networks[own]),
+                scaler,
+                rows.train,
+                held_out,
+                judgement.calibration,
+                report,
             )
+            options.append((trained, schedule))
     if len(options) == 1:
         return options[0][0]
-    learnt, schedule = options[contest.leader]
-    selection = contest.selection("validation rows")
-    learnt = replace(learnt, selection=selection)
-    if by != "nll" or learner.estimator.epochs is not None:
-        return learnt
-    scaler = learnt.target_scaler
-    rows, held = learner.training_rows(data.train, scaler), learner.validation_rows(scaler)
-    lengths = Lengths(schedule, rows.total, members, contest.trials[contest.leader], shorter=True)
-    while not learner.interrupted and (length := lengths.next()) is not None:
-        networks, record, schedule = learner.train([learnt.candidate], 1, rows, held, length)
-        judged = replace(learnt.judged, dist=learner.predict(networks, X, scaler))
-        trial, _ = learner.trial(learnt.candidate, judged, record.best_step)
-        if lengths.judge(trial, schedule):
-            training = learner.record(record, schedule, slice(None), rows.total, len(held))
-            learnt = replace(learnt, networks=networks, judged=judged, training=training)
-    selection["lengths"] = lengths.tried
-    return learnt
+    trained, schedule = options[board.leader]
+    selection = board.selection("validation rows")
+    if criterion != "nll" or trainer.spec.epochs is not None:
+        return replace(trained, selection=selection)
+    scaler = trained.target_scaler
+    train, held = trainer.training_rows(rows.train, scaler), trainer.validation_rows(scaler)
+    leader = board.judged[board.leader].trial
+    lengths = LengthSearch(schedule, train.total, members, leader, shorter=True)
+    while not trainer.interrupted and (length := lengths.next()) is not None:
+        networks, record, schedule = trainer.train([trained.candidate], 1, train, held, length)
+        again = replace(trained.held_out, dist=trainer.predict(networks, X, scaler))
+        judgement = trainer.judge(trained.candidate, again, record.best_step)
+        if lengths.accept(judgement.trial, schedule):
+            trained = replace(
+                trained,
+                networks=tuple(networks),
+                held_out=again,
+                calibration=judgement.calibration,
+                training=trainer.report(record, schedule, slice(None), train.total, len(held)),
+            )
+    return replace(trained, selection=replace(selection, lengths=tuple(lengths.tried)))
 
 
-def _cross_validated(learner: Learner, grid: Sequence[Candidate]) -> Learnt:
-    part = learner.data.rows
-    learner.on_all_rows()
-    fold = part.folds(FOLDS, learner.data.seed, learner.data.labels)
-    size = FOLDS * learner.members
-    contest, options = Contest("nll", [], []), []
-    for group in contest.groups(grid):
-        if learner.interrupted:
+def _cross_validated(trainer: Trainer) -> TrainedModel:
+    part, members = trainer.rows.rows, trainer.spec.members
+    trainer.on_all_rows()
+    fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels)
+    size = FOLDS * members
+    board = Leaderboard("nll")
+    options: list[tuple[HeldOutPredictions, Scaler | None, Schedule]] = []
+    for group in board.groups(trainer.spec.grid):
+        if trainer.interrupted:
             break
-        scaler = learner.target_scaler(part, group[0].likelihood)
-        rows = learner.training_rows(part, scaler)
-        inside, outside = _fold_weights(rows, fold, learner.members, len(group))
-        networks, record, schedule = learner.train(group, FOLDS, inside, outside)
+        scaler = trainer.target_scaler(part, group[0].likelihood)
+        rows = trainer.training_rows(part, scaler)
+        inside, outside = _fold_weights(rows, fold, members, len(group))
+        networks, record, schedule = trainer.train(group, FOLDS, inside, outside)
         for i, candidate in enumerate(group[: len(networks) // size]):
             own = slice(i * size, (i + 1) * size)
-            judged = _out_of_fold(learner, networks[own], fold, scaler)
-            trial, loss = learner.trial(candidate, judged, record.best_step[own])
-            contest.trials.append(trial)
-            contest.losses.append(loss)
-            options.append((judged, scaler, schedule))
-    leader = contest.trials[contest.leader]
-    candidate = leader.candidate
-    judged, scaler, schedule = options[contest.leader]
-    rows = learner.training_rows(part, scaler)
-    lengths = Lengths(schedule, len(rows), size, leader)
-    may = learner.estimator.epochs is None
-    while may and not learner.interrupted and (length := lengths.next()) is not None:
-        inside, outside = _fold_weights(rows, fold, learner.members, 1)
-        networks, record, schedule = learner.train([candidate], FOLDS, inside, outside, length)
-        again = _out_of_fold(learner, networks, fold, scaler)
-        trial, _ = learner.trial(candidate, again, record.best_step)
-        if lengths.judge(trial, schedule):
-            judged = again
-    networks, record, schedule = learner.train(
+            held_out = _out_of_fold(trainer, networks[own], fold, scaler)
+            board.judged.append(trainer.judge(candidate, held_out, record.best_step[own]))
+            options.append((held_out, scaler, schedule))
+    leader = board.judged[board.leader]
+    candidate, calibration = leader.trial.candidate, leader.calibration
+    held_out, scaler, schedule = options[board.leader]
+    rows = trainer.training_rows(part, scaler)
+    lengths = LengthSearch(schedule, len(rows), size, leader.trial)
+    may = trainer.spec.epochs is None
+    while may and not trainer.interrupted and (length := lengths.next()) is not None:
+        inside, outside = _fold_weights(rows, fold, members, 1)
+        networks, record, schedule = trainer.train([candidate], FOLDS, inside, outside, length)
+        again = _out_of_fold(trainer, networks, fold, scaler)
+        judgement = trainer.judge(candidate, again, record.best_step)
+        if lengths.accept(judgement.trial, schedule):
+            held_out, calibration = again, judgement.calibration
+    networks, record, schedule = trainer.train(
         [candidate], 1, rows, rows, lengths.kept, stop_at=lengths.trial.best_step
     )
     how = f"{FOLDS}-fold cross-validation"
-    training = learner.record(record, schedule, slice(None), len(rows), len(rows))
-    selection = {**contest.selection(how), "lengths": lengths.tried}
-    return Learnt(candidate, networks, scaler, judged, {**training, "validated": how}, selection)
+    report = trainer.report(record, schedule, slice(None), len(rows), len(rows))
+    return TrainedModel(
+        candidate,
+        tuple(networks),
+        scaler,
+        part,
+        held_out,
+        calibration,
+        replace(report, validated=how),
+        replace(board.selection(how), lengths=tuple(lengths.tried)),
+    )
 
 
 def _fold_weights(
     rows: Rows, fold: NDArray[Any], members: int, candidates: int
 ) -> tuple[Rows, Rows]:
-    """The rows with weights that hide from each network what it is judged on, and the reverse.
+    """Return rows with weights that hide from each network what it is judged on, and the reverse.
 
     Networks come in the order candidate, fold, member of the ensemble.
     """
@@ -229,19 +258,20 @@ def _fold_weights(
 
 
 def _out_of_fold(
-    learner: Learner,
+    trainer: Trainer,
     networks: list[StochasticNetwork],
     fold: NDArray[Any],
     scaler: Scaler | None,
-) -> Judged:
-    """Every row predicted by the networks that did not see it."""
-    data, part, members = learner.data, learner.data.rows, learner.members
+) -> HeldOutPredictions:
+    """Predict every row by the networks that did not see it."""
+    data, part, members = trainer.rows, trainer.rows.rows, trainer.spec.members
     order = [np.flatnonzero(fold == f) for f in range(FOLDS)]
     dists = [
-        learner.predict(
+        trainer.predict(
             networks[f * members : (f + 1) * members], data.X[part.index[order[f]]], scaler
         )
         for f in range(FOLDS)
     ]
     joined: Part = part[np.concatenate(order)]
-    return Judged(concatenate(dists), data.X[joined.index], data.y[joined.index], joined.uneven)
+    X, y = data.X[joined.index], data.y[joined.index]
+    return HeldOutPredictions(concatenate(dists), X, y, joined.relative_weight)

@@ -1,44 +1,58 @@
-"""A fitted estimator to a model file and back. Nothing in a file is executed."""
+"""A fitted model to a model file and back. Nothing in a file is executed."""
 
 from __future__ import annotations
 
 import math
 import os
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import sklearn
 import torch
+from numpy.typing import NDArray
+from torch import nn
 
 from rdeepsense import __version__, model_file
-from rdeepsense.calibration import KINDS
+from rdeepsense.calibration import KINDS, Calibration
 from rdeepsense.calibration.conformal import Conformal
-from rdeepsense.data import names
 from rdeepsense.data.scaling import Scaler
+from rdeepsense.dropout import convert
+from rdeepsense.epistemic import Laplace
 from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError, ModelFileError
+from rdeepsense.fitting.candidates import Candidate
+from rdeepsense.fitting.epistemic import Epistemic
+from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
+from rdeepsense.fitting.passes import Passes
+from rdeepsense.fitting.process import MODELS, Process
+from rdeepsense.fitting.records import Selection, TrainingReport
+from rdeepsense.fitting.target import Target, target_from_json
+from rdeepsense.model_file import Header, Tensors
+from rdeepsense.networks import Architecture, Own, architecture_named, name_of
 
-# Arguments that belong to the machine a model was fitted on, or that JSON cannot hold.
-NOT_KEPT = ("network", "checkpoint", "device", "verbose")
+# What older files call things, by the class they belong to.
+RENAMED = {"DeepSense": {"turn": "rotation_std"}}
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator, whole or not at all."""
-    calibration = estimator.calibration_
-    header = {
+def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a fitted model and the arguments of its estimator, whole or not at all."""
+    header: Header = {
         "kind": "model",
-        "estimator": type(estimator).__name__,
-        "params": _params(estimator),
-        "features": estimator.n_features_in_,
-        "input_shape": list(estimator.input_shape_),
-        "feature_names": _plain(getattr(estimator, "feature_names_in_", None)),
-        "target": estimator._describe_target(),
-        **{name: _plain(getattr(estimator, f"{name}_")) for name in names.KEPT},
-        "calibration": None if calibration is None else name_of(calibration),
-        "training": _plain(estimator.training_),
-        "selection": _plain(estimator.selection_),
-        "validation_scores": _plain(estimator.validation_scores_),
+        "estimator": fitted.method,
+        "params": _plain(params),
+        "features": fitted.inputs.shape[-1],
+        "input_shape": list(fitted.inputs.shape),
+        "feature_names": _plain(fitted.inputs.names),
+        "target": fitted.target.to_json(),
+        "target_names": _plain(fitted.target.names),
+        "target_units": _plain(fitted.target.units),
+        "feature_units": _plain(fitted.inputs.units),
+        "calibration": _kind(fitted.calibration),
+        "training": _plain(fitted.training.to_json()),
+        "selection": None if fitted.selection is None else _plain(fitted.selection.to_json()),
+        "validation_scores": _plain(fitted.scores),
         "versions": {
             "rdeepsense": __version__,
             "python": platform.python_version(),
@@ -47,91 +61,214 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "scikit-learn": sklearn.__version__,
         },
     }
-    tensors: model_file.Tensors = {}
-    for name, scaler in (("input", estimator.input_scaler_), ("target", estimator.target_scaler_)):
+    tensors: Tensors = {}
+    for name, scaler in (("input", fitted.inputs.scaler), ("target", fitted.target_scaler)):
         if scaler is not None:
             tensors |= {f"{name}.shift": scaler.shift, f"{name}.scale": scaler.scale}
-    if calibration is not None:
-        tensors |= {f"calibration.{k}": v for k, v in calibration.arrays().items()}
-    if estimator.conformal_ is not None:
-        tensors["conformal.scores"] = estimator.conformal_.scores
-        tensors["conformal.group"] = estimator.conformal_.group
-        header["conformal_groups"] = list(estimator.conformal_.labels)
-    if estimator.novelty_ is not None:
-        tensors |= {f"novelty.{k}": v for k, v in vars(estimator.novelty_).items()}
-    if len(estimator.kept_rows_[0]):
-        tensors["rows.X"], tensors["rows.y"] = estimator.kept_rows_
-    estimator._describe_learnt(header, tensors)
+    if fitted.calibration is not None:
+        tensors |= _named("calibration", fitted.calibration.arrays())
+    if fitted.conformal is not None:
+        tensors["conformal.scores"] = fitted.conformal.scores
+        tensors["conformal.group"] = fitted.conformal.group
+        header["conformal_groups"] = list(fitted.conformal.labels)
+    if fitted.novelty is not None:
+        tensors |= _named("novelty", vars(fitted.novelty))
+    if len(fitted.kept_rows[0]):
+        tensors["rows.X"], tensors["rows.y"] = fitted.kept_rows
+    if isinstance(fitted.model, Process):
+        header["method"] = fitted.model.method
+        arrays = fitted.model.gp.arrays()
+        tensors |= _named("gp", {name: value.numpy() for name, value in arrays.items()})
+    else:
+        _write_networks(fitted, fitted.model, header, tensors)
+    if fitted.epistemic is not None:
+        _write_epistemic(fitted.epistemic, header, tensors)
     model_file.write(path, header, tensors)
 
 
 def restore(
-    estimator: Any, header: model_file.Header, tensors: model_file.Tensors, network: Any
-) -> None:
-    """Fill a new estimator with what its file holds."""
-    estimator.set_params(**{k: tupled(v) for k, v in header["params"].items()})
-    estimator.n_features_in_ = header["features"]
-    estimator.input_shape_ = tuple(header.get("input_shape", (header["features"],)))
-    if header["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    estimator._restore_target(header["target"])
-    estimator.target_names_ = estimator.target_units_ = estimator.feature_units_ = None
+    header: Header, tensors: Tensors, passes: Passes | None, network: nn.Module | None
+) -> Fitted:
+    """Build the model that a file holds; `passes` is None for a Gaussian process."""
+    features = header["features"]
+    target = target_from_json(header["target"])
+    names = header["feature_names"]
+    inputs = Inputs(
+        tuple(header.get("input_shape", (features,))),
+        None if names is None else tuple(names),
+        header["params"]["missing"],
+        Scaler(tensors["input.shift"], tensors["input.scale"]),
+    )
+    scaler = None
+    if "target.shift" in tensors:
+        scaler = Scaler(tensors["target.shift"], tensors["target.scale"])
+    conformal = None
+    if "conformal.scores" in tensors:
+        groups = tuple(header["conformal_groups"])
+        conformal = Conformal(**_under("conformal", tensors), labels=groups)
+    density = _under("novelty", tensors)
+    selection = header["selection"]
+    nothing = (np.empty((0, *inputs.shape)), np.empty(0))
+    fitted = Fitted(
+        header["estimator"],
+        inputs,
+        target,
+        scaler,
+        _process(header, tensors, target, network)
+        if passes is None
+        else _networks(header, tensors, inputs.shape, passes, network),
+        _calibration(header["calibration"], _under("calibration", tensors)),
+        TrainingReport.from_json(header["training"]),
+        Selection.from_json(selection) if selection else None,
+        {k: math.nan if v is None else v for k, v in header["validation_scores"].items()},
+        (tensors.get("rows.X", nothing[0]), tensors.get("rows.y", nothing[1])),
+        _epistemic(header, tensors),
+        conformal,
+        Novelty(**density) if density else None,
+    )
     try:
-        estimator.describe(**{name: header.get(name) for name in names.KEPT})
+        return fitted.described(
+            *(header.get(name) for name in ("target_names", "target_units", "feature_units"))
+        )
     except InputError as error:
         raise ModelFileError(f"the names in the file do not fit the model: {error}") from error
-    estimator.input_scaler_ = Scaler(tensors["input.shift"], tensors["input.scale"])
-    estimator.target_scaler_ = (
-        Scaler(tensors["target.shift"], tensors["target.scale"])
-        if "target.shift" in tensors
-        else None
-    )
-    kind = header["calibration"]
-    estimator.calibration_ = (
-        None if kind is None else KINDS[kind](**under("calibration.", tensors, scalars=True))
-    )
-    estimator.conformal_ = None
-    if "conformal.scores" in tensors:
-        estimator.conformal_ = Conformal(
-            **under("conformal.", tensors), labels=tuple(header["conformal_groups"])
-        )
-    density = under("novelty.", tensors)
-    estimator.novelty_ = Novelty(**density) if density else None
-    estimator.training_ = header["training"]
-    estimator.selection_ = header["selection"]
-    estimator.validation_scores_ = {
-        name: math.nan if value is None else value
-        for name, value in header["validation_scores"].items()
+
+
+def _write_networks(fitted: Fitted, model: Networks, header: Header, tensors: Tensors) -> None:
+    header["architecture"] = {
+        "class": name_of(model.architecture),
+        "arguments": _plain(model.architecture.arguments()),
+        "outputs": fitted.target.outputs,
+        "members": len(model.members),
+        "likelihood": model.candidate.likelihood,
+        "alpha": model.candidate.alpha,
+        "drop_prob": model.candidate.drop_prob,
+        "input_drop_prob": float(model.input_drop_prob),
     }
-    none = (np.empty((0, *estimator.input_shape_)), np.empty(0))
-    estimator.kept_rows_ = (tensors.get("rows.X", none[0]), tensors.get("rows.y", none[1]))
-    estimator._restore_learnt(header, tensors, network)
+    for number, network in enumerate(model.members):
+        state = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
+        tensors |= _named(f"network.{number}", state)
 
 
-def under(prefix: str, tensors: model_file.Tensors, scalars: bool = False) -> dict[str, Any]:
-    """The tensors whose names begin so, without the beginning; 0-d ones as numbers if asked."""
-    found = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-    if not scalars:
-        return found
-    return {name: t.item() if t.ndim == 0 else t for name, t in found.items()}
+def _networks(
+    header: Header,
+    tensors: Tensors,
+    shape: tuple[int, ...],
+    passes: Passes,
+    network: nn.Module | None,
+) -> Networks:
+    saved = header["architecture"]
+    architecture = _architecture(saved, network)
+    candidate = Candidate(saved["likelihood"], saved["alpha"], tupled(saved["drop_prob"]))
+    members = []
+    for number in range(saved["members"]):
+        built = architecture.build(shape, saved["outputs"], 0)
+        converted = convert(
+            built,
+            likelihood=candidate.likelihood,
+            drop_prob=candidate.drop_prob,
+            input_drop_prob=saved["input_drop_prob"],
+            example=torch.zeros(2, *shape).to(next(built.parameters())),
+        )
+        state = _under(f"network.{number}", tensors)
+        try:
+            converted.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in state.items()})
+        except RuntimeError as error:
+            raise ModelFileError(f"the network does not fit the file's weights: {error}") from error
+        members.append(converted.eval())
+    return Networks(tuple(members), candidate, architecture, saved["input_drop_prob"], passes)
 
 
-def name_of(calibration: Any) -> str:
-    """The name that a file has for this kind of calibration."""
+def _architecture(saved: dict[str, Any], network: nn.Module | None) -> Architecture:
+    name, arguments = saved["class"], saved.get("arguments")
+    if name == "dense":  # as files had it before architectures had classes
+        name, arguments = "Dense", {"hidden": saved["hidden"]}
+    if arguments is None:
+        if network is None:
+            raise InputError(
+                f"this model was trained on a network of your own ({name}); "
+                "load it with rds.load(path, network=...), giving a new instance"
+            )
+        return Own(network)
+    if network is not None:
+        raise InputError("this model has layers of its own; leave out network=")
+    known = architecture_named(name)
+    if known is None:
+        raise ModelFileError(
+            f"the file's architecture {name!r} is unknown here; if it is your own, make it known "
+            "with rdeepsense.networks.register before loading"
+        )
+    renamed = RENAMED.get(name, {})
+    return known(**{renamed.get(k, k): tupled(v) for k, v in arguments.items()})
+
+
+def _process(
+    header: Header, tensors: Tensors, target: Target, network: nn.Module | None
+) -> Process:
+    if network is not None:
+        raise InputError("a Gaussian process has no network; leave out network=")
+    if header["method"] not in MODELS:
+        raise ModelFileError(f"the file's method {header['method']!r} is unknown here")
+    arrays = _under("gp", tensors)
+    gp = MODELS[header["method"]].restored(
+        {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
+    )
+    return Process(gp, header["method"], target.outputs if target.is_classes else None)
+
+
+def _write_epistemic(epistemic: Epistemic, header: Header, tensors: Tensors) -> None:
+    laplace = epistemic.laplace
+    calibrations = epistemic.calibrations
+    header["epistemic"] = {
+        "prior": laplace.prior,
+        "calibrations": {method: _kind(fitted) for method, fitted in calibrations.items()},
+    }
+    tensors |= {"epistemic.root": laplace.root, "epistemic.ratio": laplace.ratio}
+    tensors["epistemic.noise_share"] = epistemic.noise_share
+    for method, fitted in calibrations.items():
+        if fitted is not None:
+            tensors |= _named(f"epistemic.{method}", fitted.arrays())
+
+
+def _epistemic(header: Header, tensors: Tensors) -> Epistemic | None:
+    """Files of the first versions hold nothing of it."""
+    if "epistemic" not in header:
+        return None
+    kept = header["epistemic"]
+    laplace = Laplace(tensors["epistemic.root"], tensors["epistemic.ratio"], kept["prior"])
+    calibrations = {
+        method: _calibration(kind, _under(f"epistemic.{method}", tensors))
+        for method, kind in kept["calibrations"].items()
+    }
+    return Epistemic(laplace, tensors["epistemic.noise_share"], calibrations)
+
+
+def _kind(calibration: Calibration | None) -> str | None:
+    """The name that a file has for a kind of calibration."""
+    if calibration is None:
+        return None
     return next(name for name, kind in KINDS.items() if type(calibration) is kind)
 
 
-def _params(estimator: Any) -> dict[str, Any]:
-    params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in NOT_KEPT}
-    if not isinstance(params["random_state"], int | np.integer | None):
-        params["random_state"] = None  # a generator; the seed drawn from it is in the record
-    plain: dict[str, Any] = _plain(params)
-    return plain
+def _calibration(kind: str | None, arrays: Tensors) -> Calibration | None:
+    if kind is None:
+        return None
+    return KINDS[kind](**{k: v.item() if v.ndim == 0 else v for k, v in arrays.items()})
+
+
+def _named(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Tensors:
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def _under(prefix: str, tensors: Tensors) -> Tensors:
+    """The tensors whose names begin so, without the beginning."""
+    start = f"{prefix}."
+    return {n.removeprefix(start): t for n, t in tensors.items() if n.startswith(start)}
 
 
 def _plain(value: Any) -> Any:
     """What JSON can hold: numpy's numbers and arrays as Python's, no NaN or infinity."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
         return [_plain(v) for v in value]

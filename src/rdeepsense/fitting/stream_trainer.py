@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rdeepsense.data.parquet import labels, numbers
+from rdeepsense.data.rows import FitRows, Pair
 from rdeepsense.data.scaling import TARGETS, Scaler
-from rdeepsense.data.splits import Part
-from rdeepsense.data.stream import StreamedData
+from rdeepsense.data.splits import Part, evenly
+from rdeepsense.data.stream import ParquetSplit
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.trainer import Learner
+from rdeepsense.fitting.spec import FitSpec
+from rdeepsense.fitting.target import Target
+from rdeepsense.fitting.trainer import Trainer
+from rdeepsense.heads import head_named
 from rdeepsense.training import Rows, Schedule, StreamedRows, Windows
 
 ORDER = 24  # bytes for the place of a row in the shuffled order, and to draw it
@@ -58,16 +63,43 @@ def window_rows(
     return min(size, total)
 
 
-class StreamLearner(Learner):
+@dataclass(frozen=True)
+class ParquetRows(FitRows):
+    """Rows that stay in their files; X and y are a sample of those to train on."""
+
+    split: ParquetSplit
+
+    @classmethod
+    def of(cls, split: ParquetSplit, target: Target, validation: Pair | None) -> ParquetRows:
+        """Encode the targets of the rows that stay in memory."""
+
+        def encoded(pair: Pair) -> Pair:
+            return pair[0], target.encode(pair[1], len(pair[0]))
+
+        X, y = encoded(split.sample)
+        weight = np.full(len(X), sum(split.found.counts) / len(X))
+        sample = Part(np.arange(len(X)), weight, np.arange(len(X)))
+        given = validation is not None
+        if validation is None:
+            assert split.held is not None
+            validation = encoded(split.held)
+        held = evenly(np.arange(len(validation[0])))
+        aside = None if split.aside is None else encoded(split.aside)
+        return cls(
+            X, y, sample, sample, *validation, held, None, not given, split.seed, aside, split
+        )
+
+
+class StreamTrainer(Trainer):
     """Trains on windows of the rows, one after the other."""
 
-    folds = False
+    can_fold = False
 
-    def __init__(self, estimator: Any, data: StreamedData, members: int, beta: float) -> None:
-        self._data = data
+    def __init__(self, spec: FitSpec, rows: ParquetRows, target: Target) -> None:
+        self._split = rows.split
         self._windows: Windows | None = None
         self._window: tuple[Tensor, Tensor] | None = None
-        super().__init__(estimator, data, members, beta)
+        super().__init__(spec, rows, target)
 
     def close(self) -> None:
         if self._windows is not None:
@@ -75,20 +107,20 @@ class StreamLearner(Learner):
             self._windows = None
 
     def target_scaler(self, part: Part, likelihood: str) -> Scaler | None:
-        """Quantiles come from the sample, mean and variance from all rows."""
-        targets = self._data.found.targets
-        if targets is None or likelihood == "student":
+        """Take quantiles from the sample, mean and variance from all rows."""
+        targets = self._split.found.targets
+        if targets is None or head_named(likelihood).scaling != "standard":
             return super().target_scaler(part, likelihood)
         return targets.scaler(TARGETS)
 
     def training_rows(self, part: Part, scaler: Scaler | None) -> Rows:
         self.close()
-        data, total = self._data, sum(self._data.found.counts)
-        table, columns = data.table, data.columns
+        split, total = self._split, sum(self._split.found.counts)
+        table, columns, device = split.table, split.columns, self.spec.device
         targets = [len(columns.targets)] if scaler is not None else []
-        reader = Reader(data, self.input_scaler, scaler, self.estimator)
+        reader = Reader(split, self.input_scaler, scaler, self.target)
         size = window_rows(
-            data.memory,
+            split.memory,
             total,
             self._batch(total),
             4 * len(columns.inputs) + (8 if scaler is None else 4 * len(columns.targets)),
@@ -98,7 +130,7 @@ class StreamLearner(Learner):
         )
         if self._window is None:  # one place for all heads
             kind = torch.int64 if scaler is None else torch.float32
-            where = torch.device("cpu") if size == total else self.device
+            where = torch.device("cpu") if size == total else device
             self._window = (
                 torch.zeros(size, len(columns.inputs), device=where),
                 torch.zeros(size, *targets, dtype=kind, device=where),
@@ -106,38 +138,37 @@ class StreamLearner(Learner):
         x, y = self._window
         if size == total:
             at = 0
-            for number, count in enumerate(data.found.counts):
+            for number, count in enumerate(split.found.counts):
                 x[at : at + count], y[at : at + count] = reader(number)
                 at += count
-            return Rows(x.to(self.device), y.to(self.device))
-        pinned = self.device.type == "cuda"
-        counts, seed = data.found.counts, data.seed
-        self._windows = Windows(counts, reader, size, seed, reader_count(), pinned)
+            return Rows(x.to(device), y.to(device))
+        counts, pinned = split.found.counts, device.type == "cuda"
+        self._windows = Windows(counts, reader, size, split.seed, reader_count(), pinned)
         said = f"{table.description()}\n{columns} {size}"
         return StreamedRows(x, y, windows=self._windows, description=said)
 
     def _input_scaler(self, part: Part) -> Scaler:
-        return self._data.found.inputs.scaler()
+        return self._split.found.inputs.scaler()
 
     def _batch(self, total: int) -> int:
-        batch: int | None = self.estimator.batch_size
+        batch = self.spec.batch_size
         return min(total, batch or Schedule.of(total, 0, 1.0, 0).batch_size)
 
 
 class Reader:
-    """The rows to train on of a row group, scaled."""
+    """Reads the rows to train on of a row group, scaled."""
 
     def __init__(
-        self, data: StreamedData, inputs: Scaler, targets: Scaler | None, estimator: Any
+        self, split: ParquetSplit, inputs: Scaler, targets: Scaler | None, target: Target
     ) -> None:
-        self._data, self._inputs, self._targets = data, inputs, targets
-        self._estimator = estimator
+        self._split, self._inputs, self._targets = split, inputs, targets
+        self._target = target
 
     def __call__(self, part: int) -> tuple[Tensor, Tensor]:
-        data, columns = self._data, self._data.columns
-        group, count = data.table.groups[part], data.found.counts[part]
-        arrow = data.table.read(part, [*columns.inputs, *columns.targets])
-        trains = data.found.trains(part, group.rows)
+        split, columns = self._split, self._split.columns
+        group, count = split.table.groups[part], split.found.counts[part]
+        arrow = split.table.read(part, [*columns.inputs, *columns.targets])
+        trains = split.found.trains(part, group.rows)
         x = np.empty((count, len(columns.inputs)), dtype=np.float32)
         y = self._targets_of(count)
         at = 0
@@ -147,7 +178,7 @@ class Reader:
             x[into] = _scaled(piece, columns.inputs, chosen, self._inputs)
             if self._targets is None:
                 values, codes = labels(piece[columns.targets[0]])
-                y[into] = self._estimator._encode_more(values, len(values))[codes[chosen]]
+                y[into] = self._target.encode(values, len(values))[codes[chosen]]
             else:
                 y[into] = _scaled(piece, columns.targets, chosen, self._targets)
             at += len(chosen)

@@ -1,151 +1,166 @@
-"""What a target is: numbers with units, or classes. Mixed into every estimator."""
+"""Targets: numbers with units, or classes; how they enter a fit and leave it again."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from rdeepsense.data import checks
+from rdeepsense.data.names import Texts, texts
 from rdeepsense.data.scaling import TARGETS, Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError
+from rdeepsense.heads import Scaling
 
 Floats = NDArray[np.float64]
+Encoded = NDArray[Any]  # float64 numbers, or int64 class numbers
+Json = dict[str, Any]
 
 
-class RegressionTargets(MultiOutputMixin, RegressorMixin):
-    """One or several numbers per row; 1-D y gives 1-D distributions."""
+@dataclass(frozen=True)
+class RegressionTarget:
+    """One or several numbers per row; `shape` is () for a 1-D y."""
 
-    _are_classes = False
-    _calibration = "scale"
+    shape: tuple[int, ...]
+    names: Texts | None = None
+    units: Texts | None = None
+    is_classes: ClassVar[bool] = False
+    calibration: ClassVar[str] = "scale"
+    classes: ClassVar[None] = None
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The predictive mean; with `return_std`, also the standard deviation."""
-        dist = self.predict_dist(X)
-        return (dist.mean, dist.std) if return_std else dist.mean
-
-    def predict_interval(
-        self, X: Any, coverage: float = 0.9, method: str = "predicted", groups: Any = None
-    ) -> tuple[Floats, Floats]:
-        """The central interval that should hold the truth with probability `coverage`.
-
-        "predicted" is that of the predictive distribution; "conformal" has a guarantee for
-        finite samples, given rows set aside (`conformalise`).
-        """
-        checks.check_choice("method", method, ("predicted", "conformal"))
-        dist = self.predict_dist(X)
-        if method == "predicted":
-            low, high = dist.interval(coverage)
-            return low, high
-        reach = self._thresholds(coverage, len(dist), groups).reshape(-1, *dist.shape[1:])
-        return dist.mean - reach * dist.std, dist.mean + reach * dist.std
-
-    def _encode(self, y: Any, rows: int, weight: Floats | None) -> NDArray[Any]:
+    @classmethod
+    def of(cls, y: ArrayLike, rows: int, weight: Floats | None) -> tuple[Self, Encoded]:
+        """Check the targets of a fit; returns what they are and their encoded values."""
         targets = checks.check_targets(y, rows)
         checks.check_not_constant(targets)
-        self.output_shape_ = targets.shape[1:]
-        return targets
+        return cls(targets.shape[1:]), targets
 
-    def _encode_more(self, y: Any, rows: int) -> NDArray[Any]:
+    def encode(self, y: ArrayLike, rows: int) -> Encoded:
+        """Check further targets of the same kind."""
         targets = checks.check_targets(y, rows)
-        if targets.shape[1:] != self.output_shape_:
+        if targets.shape[1:] != self.shape:
             raise InputError(
-                f"y has outputs of shape {targets.shape[1:]}, "
-                f"the model was fitted on {self.output_shape_}"
+                f"y has outputs of shape {targets.shape[1:]}, the model was fitted on {self.shape}"
             )
         return targets
 
-    def _outputs(self) -> int:
-        return int(np.prod(self.output_shape_))
+    @property
+    def outputs(self) -> int:
+        return int(np.prod(self.shape))
 
-    def _target_scaler(self, y: NDArray[Any], part: Part, likelihood: str) -> Scaler:
-        kind = Scaler.robust if likelihood == "student" else Scaler.standard
+    def scaler(self, y: Encoded, part: Part, scaling: Scaling | None) -> Scaler | None:
+        """Fit the scale on which a head sees these rows."""
+        kind = Scaler.robust if scaling == "robust" else Scaler.standard
         return kind(y.reshape(len(y), -1), part.index, part.weight, TARGETS)
 
-    def _in_units(self, dist: AnyDistribution, scaler: Scaler | None) -> AnyDistribution:
-        """From the network's scale, (rows, outputs), to the target's units and shape."""
+    def in_units(self, dist: AnyDistribution, scaler: Scaler | None) -> AnyDistribution:
+        """Bring a distribution (rows, outputs) from the network's scale to units and shape."""
         assert scaler is not None
         assert not isinstance(dist, Categorical)
         dist = dist.affine(scaler.shift, scaler.scale)
-        return dist[:, 0] if self.output_shape_ == () else dist
+        return dist[:, 0] if self.shape == () else dist
 
-    def _describe_target(self) -> dict[str, Any]:
-        return {"shape": list(self.output_shape_)}
+    def variance_in_units(self, variance: Floats, scaler: Scaler | None) -> Floats:
+        """Bring variances (rows, outputs) from the network's scale to units and shape."""
+        assert scaler is not None
+        scaled: Floats = variance * scaler.scale**2
+        return scaled[:, 0] if self.shape == () else scaled
 
-    def _restore_target(self, target: dict[str, Any]) -> None:
-        self.output_shape_ = tuple(target["shape"])
+    def described(self, names: Any, units: Any) -> Self:  # Any: texts, a dictionary, or None
+        """Return the target with other names and units, where they are given."""
+        named = self.names if names is None else texts("target_names", names, self.outputs)
+        kept = self.units
+        if units is not None:
+            kept = texts("target_units", units, self.outputs, named)
+        return type(self)(self.shape, named, kept)
+
+    def to_json(self) -> Json:
+        return {"shape": list(self.shape)}
 
 
-class ClassTargets(ClassifierMixin):
+@dataclass(frozen=True)
+class ClassTarget:
     """One of several classes per row; labels may be numbers or strings."""
 
-    _are_classes = True
-    _calibration = "temperature"
+    classes: NDArray[Any] = field(compare=False)
+    names: Texts | None = None
+    shape: ClassVar[tuple[int, ...]] = ()
+    units: ClassVar[None] = None
+    is_classes: ClassVar[bool] = True
+    calibration: ClassVar[str] = "temperature"
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
-        check_is_fitted(self)
-        labels: NDArray[Any] = self.classes_[self.predict_dist(X).mode]
-        return labels
-
-    def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, in the order of `classes_`."""
-        probs: Floats = self.predict_dist(X).mean
-        return probs
-
-    def predict_set(self, X: Any, coverage: float = 0.9, groups: Any = None) -> NDArray[np.bool_]:
-        """Which classes, (rows, classes), a conformal set of this coverage holds."""
-        probs = self.predict_proba(X)
-        inside: NDArray[np.bool_] = 1 - probs <= self._thresholds(coverage, len(probs), groups)
-        return inside
-
-    def _encode(self, y: Any, rows: int, weight: Floats | None) -> NDArray[Any]:
-        y = self._labels(y, rows)
-        present = np.unique(y if weight is None else y[weight > 0])
+    @classmethod
+    def of(cls, y: ArrayLike, rows: int, weight: Floats | None) -> tuple[Self, Encoded]:
+        """Check the labels of a fit; returns the classes and the number of each row's."""
+        labels = _labels(y, rows)
+        present = np.unique(labels if weight is None else labels[weight > 0])
         if len(present) < 2:
             raise InputError(
                 f"y holds one class only ({present[0]!r}); a classifier needs two classes or more"
             )
-        self.classes_ = np.unique(y)
-        return self._numbers(y)
+        found = cls(np.unique(labels))
+        return found, found._numbers(labels)
 
-    def _encode_more(self, y: Any, rows: int) -> NDArray[Any]:
-        y = self._labels(y, rows)
-        unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()))
+    def encode(self, y: ArrayLike, rows: int) -> Encoded:
+        """Return the class numbers of further labels; an unknown class is refused."""
+        labels = _labels(y, rows)
+        unknown = sorted(set(np.unique(labels).tolist()) - set(self.classes.tolist()))
         if unknown:
             raise InputError(f"y holds the class {unknown[0]!r}, which the model was not fitted on")
-        return self._numbers(y)
+        return self._numbers(labels)
 
-    def _numbers(self, y: NDArray[Any]) -> NDArray[np.int64]:
-        return np.searchsorted(self.classes_, y).astype(np.int64)
+    def _numbers(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+        return np.searchsorted(self.classes, labels).astype(np.int64)
 
-    def _labels(self, y: Any, rows: int) -> NDArray[Any]:
-        if y is None:
-            raise InputError(
-                "requires y to be passed, but the target y is None: fit(X, y) needs the labels"
-            )
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        checks.check_length("y", len(y), rows)
-        return np.asarray(y)
+    @property
+    def outputs(self) -> int:
+        return len(self.classes)
 
-    def _outputs(self) -> int:
-        return len(self.classes_)
-
-    def _target_scaler(self, y: NDArray[Any], part: Part, likelihood: str) -> None:
+    def scaler(self, y: Encoded, part: Part, scaling: Scaling | None) -> Scaler | None:
+        """Return None: classes have no scale."""
         return None
 
-    def _in_units(self, dist: AnyDistribution, scaler: Scaler | None) -> AnyDistribution:
+    def in_units(self, dist: AnyDistribution, scaler: Scaler | None) -> AnyDistribution:
+        """Return the distribution as it is."""
         return dist
 
-    def _describe_target(self) -> dict[str, Any]:
-        return {"dtype": self.classes_.dtype.str, "classes": self.classes_.tolist()}
+    def variance_in_units(self, variance: Floats, scaler: Scaler | None) -> Floats:
+        """Return the variances as they are: those of logits."""
+        return variance
 
-    def _restore_target(self, target: dict[str, Any]) -> None:
-        self.classes_ = np.array(target["classes"], dtype=np.dtype(target["dtype"]))
+    def described(self, names: Any, units: Any) -> Self:  # Any: texts, or None
+        """Return the target with another name, where one is given; classes have no unit."""
+        if units is not None:
+            raise InputError("target_units are for regression; classes have no unit")
+        named = self.names if names is None else texts("target_names", names, 1)
+        return type(self)(self.classes, named)
+
+    def to_json(self) -> Json:
+        return {"dtype": self.classes.dtype.str, "classes": self.classes.tolist()}
+
+
+Target = RegressionTarget | ClassTarget
+
+
+def target_from_json(value: Json) -> Target:
+    """Return the target that a model file describes."""
+    if "shape" in value:
+        return RegressionTarget(tuple(value["shape"]))
+    return ClassTarget(np.array(value["classes"], dtype=np.dtype(value["dtype"])))
+
+
+def _labels(y: ArrayLike | None, rows: int) -> NDArray[Any]:
+    if y is None:
+        raise InputError(
+            "requires y to be passed, but the target y is None: fit(X, y) needs the labels"
+        )
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    check_classification_targets(labels)
+    checks.check_length("y", len(labels), rows)
+    return np.asarray(labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from collections.abc import Sequence
@@ -16,30 +15,56 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from rdeepsense import calibration, metrics
-from rdeepsense.data.rows import Data
+from rdeepsense.calibration import Calibration
+from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.dropout import StochasticNetwork, convert
-from rdeepsense.errors import InputError
-from rdeepsense.estimators.base import Judged
+from rdeepsense.errors import InputError, InterruptedTraining
 from rdeepsense.fitting.candidates import Candidate, Trial
-from rdeepsense.fitting.passes import choose_device
-from rdeepsense.networks import DeepSense, dense
-from rdeepsense.networks.rotation import RandomTurn
+from rdeepsense.fitting.passes import Forward
+from rdeepsense.fitting.records import Selection, TrainingReport
+from rdeepsense.fitting.spec import FitSpec
+from rdeepsense.fitting.target import Target
+from rdeepsense.heads import head_named
+from rdeepsense.networks.units import tell_units
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """What comes out: networks, the scale of their targets, the choice made, the record."""
+class HeldOutPredictions:
+    """Predictions, not yet calibrated, of rows that the predicting networks were not trained on."""
+
+    dist: AnyDistribution
+    X: NDArray[Any]
+    y: NDArray[Any]
+    weight: Floats | None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How a candidate did on held-out rows: its trial, its calibration, the NLL of each row."""
+
+    trial: Trial
+    calibration: Calibration | None
+    losses: Floats
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """The chosen networks, the scale of their targets, their held-out predictions, the record."""
 
     candidate: Candidate
-    networks: list[StochasticNetwork]
+    networks: tuple[StochasticNetwork, ...]
     target_scaler: Scaler | None
-    judged: Judged
-    training: dict[str, Any]
-    selection: dict[str, Any]  # empty where there was nothing to choose
+    trained_on: Part
+    held_out: HeldOutPredictions
+    calibration: Calibration | None
+    training: TrainingReport
+    selection: Selection | None = None  # None where there was nothing to choose
 
 
 @dataclass(frozen=True)
@@ -50,34 +75,35 @@ class Length:
     batch_size: int
 
 
-class Learner:
-    """Trains candidates for an estimator, `members` networks each, and judges them."""
+class Trainer:
+    """Trains the candidates of a specification on the rows of a fit, and judges them."""
 
-    folds = True  # whether its rows can be cross-validated
+    can_fold = True  # whether its rows can be cross-validated
 
-    def __init__(self, estimator: Any, data: Data, members: int, beta: float = 0.0) -> None:
-        self.estimator, self.data, self.members, self.beta = estimator, data, members, beta
-        self.device = choose_device(estimator.device)
-        self.input_scaler = self._input_scaler(data.train)
-        self._banks = 0
+    def __init__(self, spec: FitSpec, rows: FitRows, target: Target) -> None:
+        self.spec, self.rows, self.target = spec, rows, target
+        self.input_scaler = self._input_scaler(rows.train)
         self.interrupted = False  # then no further bank is begun, and the trained ones compete
+        self._banks = 0
 
     def on_all_rows(self) -> None:
         """Scale inputs by all rows, as for a network that is trained on all of them."""
-        self.input_scaler = self._input_scaler(self.data.rows)
+        self.input_scaler = self._input_scaler(self.rows.rows)
 
     def close(self) -> None:
         """Let go of what the rows were read with."""
 
     def target_scaler(self, part: Part, likelihood: str) -> Scaler | None:
-        scaler: Scaler | None = self.estimator._target_scaler(self.data.y, part, likelihood)
-        return scaler
+        """Fit the scale on which the head of a likelihood sees the targets."""
+        return self.target.scaler(self.rows.y, part, head_named(likelihood).scaling)
 
     def training_rows(self, part: Part, scaler: Scaler | None) -> Rows:
-        return self._rows(self.data.X, self.data.y, part, scaler)
+        """Scale the rows of a part, on the device."""
+        return self._rows(self.rows.X, self.rows.y, part, scaler)
 
     def validation_rows(self, scaler: Scaler | None) -> Rows:
-        return self._rows(self.data.X_val, self.data.y_val, self.data.validation, scaler)
+        """Scale the validation rows, on the device."""
+        return self._rows(self.rows.X_val, self.rows.y_val, self.rows.validation, scaler)
 
     def train(
         self,
@@ -88,72 +114,66 @@ class Learner:
         length: Length | None = None,
         stop_at: int | None = None,
     ) -> tuple[list[StochasticNetwork], TrainingRecord, Schedule]:
-        """Each candidate's networks at their best step, `folds` times `members` of them."""
-        estimator = self.estimator
+        """Return each candidate's networks at their best step, `folds` times `members` of them."""
+        spec = self.spec
         networks = [
             self.network(candidate, member)
             for candidate in group
             for _ in range(folds)
-            for member in range(self.members)
+            for member in range(spec.members)
         ]
         schedule = replace(
             Schedule.of(
                 rows=rows.total,
                 validation_rows=len(held),
-                learning_rate=estimator.learning_rate or default_learning_rate(networks[0]),
-                seed=self.data.seed,
-                epochs=estimator.epochs if length is None else length.epochs,
-                batch_size=estimator.batch_size or (None if length is None else length.batch_size),
+                learning_rate=spec.learning_rate or default_learning_rate(networks[0]),
+                seed=self.rows.seed,
+                epochs=spec.epochs if length is None else length.epochs,
+                batch_size=spec.batch_size or (None if length is None else length.batch_size),
             ),
             stop_at=stop_at,
-            together=folds * self.members if folds > 1 else 1,
-            adversarial=getattr(estimator, "_adversarial_step", 0.0),
+            together=folds * spec.members if folds > 1 else 1,
+            adversarial=spec.adversarial_step,
         )
         if stop_at is not None:  # nothing is chosen along the way
             schedule = replace(schedule, evaluate_every=stop_at)
-        alphas = [c.alpha for c in group for _ in range(folds * self.members)]
+        alphas = [c.alpha for c in group for _ in range(folds * spec.members)]
         self._banks += 1
-        path = estimator.checkpoint
+        path = spec.checkpoint
         done, record = train_networks(
             networks,
-            lambda part: estimator._rule(alphas[part], self.beta),
-            estimator.weight_decay,
+            lambda part: spec.rule(alphas[part], spec.beta),
+            spec.weight_decay,
             rows,
             held,
             schedule,
             path if path is None or self._banks == 1 else f"{os.fspath(path)}.{self._banks}",
-            estimator.verbose,
+            spec.verbose,
             "training" if len(networks) == 1 else f"training {len(networks)} networks",
         )
         if record.interrupted:
-            if len(done) < folds * self.members:
+            if len(done) < folds * spec.members:
                 raise KeyboardInterrupt
             self.interrupted = True
             warnings.warn(
                 f"training was interrupted at step {record.steps} of {schedule.last_step}; the "
                 f"best step so far ({record.best_step[0]}) is kept",
-                stacklevel=6,
+                InterruptedTraining,
+                stacklevel=2,
             )
         return done, record, schedule
 
     def network(self, candidate: Candidate, member: int) -> StochasticNetwork:
-        """The converted network: the user's own, or layers drawn from the seed."""
-        estimator, shape = self.estimator, self.estimator.input_shape_
-        given, outputs = estimator.network, estimator._outputs()
+        """Build and convert a network, its layers drawn from the seed."""
+        shape, outputs = self.rows.X.shape[1:], self.target.outputs
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.data.seed + member)
-            if given is None:
-                network: nn.Module = dense(shape[0], estimator.hidden, outputs)
-            elif isinstance(given, DeepSense):
-                given.check_shape(shape)
-                network = given.build(outputs)
-            else:
-                network = given if member == 0 else _drawn_anew(given)
+            torch.manual_seed(self.rows.seed + member)
+            network = self.spec.architecture.build(shape, outputs, member)
             converted = convert(
                 network,
                 likelihood=candidate.likelihood,
                 drop_prob=candidate.drop_prob,
-                input_drop_prob=getattr(estimator, "input_drop_prob", 0.0),
+                input_drop_prob=self.spec.input_drop_prob,
                 example=torch.zeros(2, *shape).to(next(network.parameters())),
             )
         if converted.head.outputs != outputs:
@@ -161,59 +181,41 @@ class Learner:
                 f"the network's last layer has {converted.head.outputs} outputs, "
                 f"the targets need {outputs}"
             )
-        for module in converted.modules():
-            if isinstance(module, RandomTurn):
-                module.set_units(self.input_scaler.shift, self.input_scaler.scale)
+        tell_units(converted, self.input_scaler.shift, self.input_scaler.scale)
         return converted
 
-    def _input_scaler(self, part: Part) -> Scaler:
-        return Scaler.standard(self.data.X, part.index, part.weight)
-
-    def _rows(self, X: NDArray[Any], y: NDArray[Any], part: Part, scaler: Scaler | None) -> Rows:
-        """Scaled rows on the device."""
-        x = self.input_scaler.gather(X, part.index).to(self.device)
-        if scaler is None:
-            target = torch.from_numpy(y[part.index])
-        else:
-            target = scaler.gather(y.reshape(len(y), -1), part.index)
-        weight = part.uneven
-        scaled = None if weight is None else torch.from_numpy(weight).float().to(self.device)
-        return Rows(x, target.to(self.device), scaled)
-
     def predict(
-        self, networks: list[StochasticNetwork], X: NDArray[Any], scaler: Scaler | None
+        self, networks: Sequence[StochasticNetwork], X: NDArray[Any], scaler: Scaler | None
     ) -> AnyDistribution:
-        """What the estimator makes of these networks, uncalibrated, in the target's units."""
-        dist = self.estimator._passes(networks, X, self.input_scaler, None, self.data.seed)
-        predicted: AnyDistribution = self.estimator._in_units(dist, scaler)
-        return predicted
+        """Predict with some networks, uncalibrated, in the target's units."""
+        forward = Forward(self.input_scaler, self.spec.device, self.rows.seed)
+        return self.target.in_units(self.spec.passes.run(networks, X, forward), scaler)
 
-    def trial(
-        self, candidate: Candidate, judged: Judged, steps: list[int]
-    ) -> tuple[Trial, NDArray[np.float64]]:
-        """How a candidate did, and its NLL row by row."""
-        kind = self.estimator._calibration_kind()
-        dist, factor = judged.dist, None
-        if kind is not None:
-            fitted = calibration.fit(kind, dist, judged.y, judged.weight)
-            dist, factor = fitted.apply(dist), fitted.summary()
+    def judge(
+        self, candidate: Candidate, held_out: HeldOutPredictions, steps: list[int]
+    ) -> Judgement:
+        """Calibrate held-out predictions and score them."""
+        dist, fitted = held_out.dist, None
+        if self.spec.after.calibration is not None:
+            kind = self.spec.after.calibration
+            fitted = calibration.fit(kind, dist, held_out.y, held_out.weight)
+            dist = fitted.apply(dist)
+        area = None if dist.is_categorical else metrics.deviation_area(dist, held_out.y)
         trial = Trial(
             candidate,
-            nll=calibration.weighted_nll(dist, judged.y, judged.weight),
-            deviation_area=None if dist.is_categorical else metrics.deviation_area(dist, judged.y),
-            calibration=factor,
+            nll=calibration.weighted_nll(dist, held_out.y, held_out.weight),
+            deviation_area=area,
+            calibration=None if fitted is None else fitted.summary(),
             best_step=max(1, round(float(np.mean(steps)))),
         )
-        return trial, -dist.log_prob(judged.y).reshape(len(judged.y), -1).mean(1)
+        losses = -dist.log_prob(held_out.y).reshape(len(held_out.y), -1).mean(1)
+        return Judgement(trial, fitted, losses)
 
-    def record(
+    def report(
         self, record: TrainingRecord, schedule: Schedule, own: slice, rows: int, held: int
-    ) -> dict[str, Any]:
-        """The part of the record that is about the chosen networks."""
-        return {
-            "rows": rows,
-            "validation_rows": held,
-            "validated": "validation rows" if self.data.split_off else "validation rows given",
+    ) -> TrainingReport:
+        """Record what concerns the chosen networks."""
+        details = {
             "planned_steps": schedule.last_step,
             **asdict(schedule),
             **asdict(record),
@@ -222,24 +224,31 @@ class Learner:
             "best_step": record.best_step[own],
             "history": [nll[own] for nll in record.history],
         }
+        seed = details.pop("seed")
+        validated = "validation rows" if self.rows.split_off else "validation rows given"
+        return TrainingReport(seed, rows, held, validated, details)
+
+    def _input_scaler(self, part: Part) -> Scaler:
+        return Scaler.standard(self.rows.X, part.index, part.weight)
+
+    def _rows(self, X: NDArray[Any], y: NDArray[Any], part: Part, scaler: Scaler | None) -> Rows:
+        device = self.spec.device
+        x = self.input_scaler.gather(X, part.index).to(device)
+        if scaler is None:
+            target = torch.from_numpy(y[part.index])
+        else:
+            target = scaler.gather(y.reshape(len(y), -1), part.index)
+        weight = part.relative_weight
+        scaled = None if weight is None else torch.from_numpy(weight).float().to(device)
+        return Rows(x, target.to(device), scaled)
 
 
 def default_learning_rate(network: nn.Module) -> float:
-    """5e-3 for layers of up to 100 units, falling to 1e-3 at the paper's 500.
+    """Return 5e-3 for layers of up to 100 units, falling to 1e-3 at the paper's 500.
 
-    2e-3 at most where there are convolutions or recurrent layers.
+    It is 2e-3 at most where there are convolutions or recurrent layers.
     """
     if any(isinstance(m, _ConvNd | nn.RNNBase) for m in network.modules()):
         return 2e-3
     widths = [m.out_features for m in network.modules() if isinstance(m, nn.Linear)][:-1]
     return 5e-3 * min(1.0, 100 / max(widths, default=1))
-
-
-def _drawn_anew(network: nn.Module) -> nn.Module:
-    """A copy with other initial weights, for the further members of an ensemble."""
-    network = copy.deepcopy(network)
-    for module in network.modules():
-        reset = getattr(module, "reset_parameters", None)
-        if callable(reset):
-            reset()
-    return network

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from rdeepsense.errors import InputError
-from rdeepsense.heads.base import Head, Params
+from rdeepsense.heads.base import Head, Params, Scaling
 from rdeepsense.heads.categorical import CategoricalHead, CategoricalParams
 from rdeepsense.heads.gaussian import GaussianHead, GaussianParams
 from rdeepsense.heads.point import PointHead, PointParams
@@ -33,6 +33,11 @@ def register(name: str, head: type[Head]) -> None:
     _HEADS[name] = head
 
 
+def unregister(name: str) -> None:
+    """Forget a head again, as a notebook that defines it anew must."""
+    _HEADS.pop(name)
+
+
 register("student", StudentHead)  # the first that `likelihood="auto"` tries
 register("gaussian", GaussianHead)
 register("categorical", CategoricalHead)
@@ -48,11 +53,13 @@ __all__ = [
     "Params",
     "PointHead",
     "PointParams",
+    "Scaling",
     "StudentHead",
     "StudentTParams",
     "head_named",
     "register",
     "regression_heads",
+    "unregister",
 ]
 
 

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from rdeepsense.errors import InputError
-from rdeepsense.networks.rotation import AXES, RandomTurn
+from rdeepsense.networks.architecture import Shape
+from rdeepsense.networks.rotation import AXES, RandomRotation
 from rdeepsense.networks.spectrum import FrequencyResponse
 
 KERNEL, PADDING = (1, 3), (0, 1)
@@ -26,7 +27,7 @@ POOLS = ("mean", "last")
 
 @dataclass(frozen=True)
 class DeepSense:
-    """What a DeepSense network looks like; the number of outputs is found when it is fitted.
+    """A DeepSense network; the number of outputs is found when it is fitted.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class DeepSense:
     hidden : states of each GRU layer.
     layers : of the GRU.
     pool : "mean" of the states over time, or the "last" one.
-    turn : while training, every window is turned by a random rotation, the same for all sensors of
+    rotation_std : while training, every window is rotated at random, the same for all sensors of
         three channels; each part of the rotation vector has this standard deviation, in radians.
         For sensors that are worn a little differently every time; 0 for those fixed in place.
     """
@@ -51,7 +52,7 @@ class DeepSense:
     hidden: int = 64
     layers: int = 2
     pool: str = "mean"
-    turn: float = 0.0
+    rotation_std: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.sensors, list | tuple) or not self.sensors:
@@ -67,24 +68,24 @@ class DeepSense:
                 raise InputError(f"{name} = {size!r} is not a whole number of at least 1")
         if self.pool not in POOLS:
             raise InputError(f"pool = {self.pool!r} is unknown; accepted: {', '.join(POOLS)}")
-        number = isinstance(self.turn, int | float) and not isinstance(self.turn, bool)
-        if not number or not 0 <= self.turn < math.inf:
-            raise InputError(f"turn = {self.turn!r} is not a finite number of at least 0 (radians)")
-        if self.turn and AXES not in self.sensors:
+        std = self.rotation_std
+        number = isinstance(std, int | float) and not isinstance(std, bool)
+        if not number or not 0 <= std < math.inf:
+            raise InputError(f"rotation_std = {std!r} is not a finite number >= 0 (radians)")
+        if std and AXES not in self.sensors:
             raise InputError(
-                f"turn = {self.turn!r} turns sensors of {AXES} channels; sensors = {self.sensors} "
-                "has none, so leave turn at 0"
+                f"rotation_std = {std!r} rotates sensors of {AXES} channels; sensors = "
+                f"{self.sensors} has none, so leave rotation_std at 0"
             )
 
-    def build(self, outputs: int) -> nn.Module:
-        """A new network for windows (rows, time, channels)."""
+    def build(self, shape: Shape, outputs: int, member: int) -> nn.Module:
+        """Build the network for windows (rows, time, channels)."""
         return DeepSenseNetwork(self, outputs)
 
     def arguments(self) -> dict[str, Any]:
-        """What a model file keeps of it."""
         return asdict(self)
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
+    def check(self, shape: Shape) -> None:
         """Refuse rows of a shape that the network cannot take."""
         channels = sum(self.sensors)
         flat = len(shape) == 1 and shape[0] % (channels * self.interval) == 0
@@ -103,7 +104,7 @@ class DeepSenseNetwork(nn.Module):
     def __init__(self, spec: DeepSense, outputs: int) -> None:
         super().__init__()
         self.sensors, self.pool = tuple(spec.sensors), spec.pool
-        self.turn = RandomTurn(self.sensors, spec.turn)
+        self.rotation = RandomRotation(self.sensors, spec.rotation_std)
         self.response = FrequencyResponse(spec.interval)
         terms = self.response.terms
         # Terms are of very different size, so each gets a scale of its own.
@@ -120,7 +121,7 @@ class DeepSenseNetwork(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim == 2:
             x = x.unflatten(1, (-1, sum(self.sensors)))
-        scaled = self.scale(self.response(self.turn(x)).flatten(1, 2))
+        scaled = self.scale(self.response(self.rotation(x)).flatten(1, 2))
         parts = scaled.unflatten(1, (-1, self.response.terms)).transpose(2, 3)
         split = parts.split(self.sensors, dim=1)
         found = [own(part) for own, part in zip(self.single, split, strict=True)]

@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from itertools import pairwise
+from typing import Any
 
 from torch import nn
 
+from rdeepsense.errors import InputError
+from rdeepsense.networks.architecture import Shape, check_table
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Fully-connected layers of these widths; the paper's are ``(500, 500, 500)``."""
+
+    hidden: Sequence[int] = (64, 64)
+
+    def __post_init__(self) -> None:
+        hidden: object = self.hidden
+        if not isinstance(hidden, Sequence) or isinstance(hidden, str):
+            raise InputError(f"hidden = {hidden!r} is not a sequence of layer widths")
+        for width in hidden:
+            if isinstance(width, bool) or not hasattr(width, "__index__") or width < 1:
+                raise InputError(
+                    f"a width in hidden = {width!r} is not a whole number of at least 1"
+                )
+        object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
+
+    def check(self, shape: Shape) -> None:
+        """Refuse windows."""
+        check_table(shape)
+
+    def build(self, shape: Shape, outputs: int, member: int) -> nn.Sequential:
+        """Build inputs -> hidden[0] -> ... -> outputs."""
+        return dense(shape[0], self.hidden, outputs)
+
+    def arguments(self) -> dict[str, Any]:
+        return asdict(self)
+
 
 def dense(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
-    """inputs -> hidden[0] -> ... -> outputs. The paper's is ``hidden=(500, 500, 500)``."""
+    """Build inputs -> hidden[0] -> ... -> outputs."""
     layers: list[nn.Module] = []
     for width_in, width_out in pairwise((inputs, *hidden)):
         layers += [nn.Linear(width_in, width_out), nn.ReLU()]

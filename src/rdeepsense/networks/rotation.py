@@ -1,4 +1,4 @@
-"""A random turn of the sensors while training: a phone sits a little differently on every body."""
+"""A random rotation of the sensors in training: a phone sits differently on every body."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
+
+from rdeepsense.networks.units import InputUnits
 
 Floats = NDArray[np.float64]
 AXES = 3
 
 
-class RandomTurn(nn.Module):
-    """Windows (rows, time, channels), each seen through sensors turned by a rotation of its own.
+class RandomRotation(InputUnits):
+    """Windows (rows, time, channels), each seen through sensors rotated by a draw of its own.
 
     One rotation vector v ~ N(0, spread^2 I), in radians, is drawn for each window, and every sensor
-    of three channels is turned by the angle t = |v| about v (Rodrigues):
+    of three channels is rotated by the angle t = |v| about v (Rodrigues):
 
         p' = p + sin(t) / t  v x p + (1 - cos(t)) / t^2  v x (v x p)
 
-    Only p in the sensor's own units can be turned: the mean that a scaler takes away holds gravity,
-    and its axes have scales of their own. Inputs are x = (p - shift) / scale, as `set_units` is
-    told; before that shift is 0 and scale 1. In evaluation mode nothing is done.
+    Only p in the sensor's own units can be rotated: the mean that a scaler takes away holds
+    gravity, and its axes have scales of their own. Inputs are x = (p - shift) / scale, as
+    `set_units` is told; before that shift is 0 and scale 1. In evaluation mode nothing is done.
     """
 
     shift: Tensor
@@ -57,7 +59,7 @@ class RandomTurn(nn.Module):
 
 
 def _moved(points: Tensor, vector: Tensor) -> Tensor:
-    """p' - p; written with sinc(a) = sin(pi a) / (pi a), which a turn by 0 does not divide by 0."""
+    """p' - p; sinc(a) = sin(pi a) / (pi a) does not divide by 0 where nothing is rotated."""
     turns = torch.linalg.vector_norm(vector, dim=-1, keepdim=True) / math.pi
     once = torch.linalg.cross(vector, points)
     twice = torch.linalg.cross(vector, once)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ SANITISED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover
 def demanding(doubt: bool = False) -> Drawn:
     """Student-t, 9-36-53-1, whose std is so small that rounding shows beside it."""
     drawn = draw(1, widest=70, most=9)
-    drawn.estimator.calibration_ = Scale(0.01)
+    estimator = drawn.estimator
+    estimator.fitted_ = replace(estimator.fitted_, calibration=Scale(0.01))
     return give_doubt(drawn) if doubt else drawn
 
 

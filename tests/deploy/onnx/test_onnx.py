@@ -244,7 +244,7 @@ def test_metadata(regressor: RDeepSenseRegressor, tmp_path: Path) -> None:
     assert about["model_sha256"] == folded.source
     assert about["calibration"] == (folded.calibration or "none")
     assert json.loads(about["input_mean"]) == folded.centre.tolist()
-    assert json.loads(about["quality"])["rows"] == len(regressor.kept_rows_[1])
+    assert json.loads(about["quality"])["rows"] == len(regressor.fitted_.kept_rows[1])
     assert "features" not in about
     factors = json.loads(about["intervals"])
     assert list(factors) == ["0.5", "0.8", "0.9", "0.95", "0.99"]
@@ -378,7 +378,7 @@ def test_convolutions_and_recurrent_layers(own: bool, likelihood: str, tmp_path:
     assert session.get_inputs()[0].shape == ["batch", 24, 3]
     about = session.get_modelmeta().custom_metadata_map
     assert json.loads(about["input_shape"]) == [24, 3]
-    assert json.loads(about["input_mean"]) == estimator.input_scaler_.shift.tolist()
+    assert json.loads(about["input_mean"]) == estimator.fitted_.inputs.scaler.shift.tolist()
     assert (about["head"], about["dtype"]) == (likelihood, "float32")
     assert ("intervals" in about) == (likelihood != "categorical")
     for rows in (windows(50, 1)[0], X[:1]):

@@ -56,7 +56,7 @@ def export_c99(
     check_folder(Path(folder))
     if options.fine_tune:
         check_dtype(options.dtype)
-    X, y = estimator.kept_rows_ if rows is None else rows
+    X, y = estimator.fitted_.kept_rows if rows is None else rows
     folded = fold(estimator, options.epistemic)
     int8 = options.dtype == "int8"
     network: FloatNetwork | Int8Network

@@ -91,7 +91,7 @@ def export_onnx(
             f"--epistemic {epistemic} is for fully-connected networks; export this one without it"
         )
     folded = fold_last(estimator) if by_torch else fold(estimator, epistemic)
-    X, y = estimator.kept_rows_ if rows is None else rows
+    X, y = estimator.fitted_.kept_rows if rows is None else rows
     tuned: dict[str, Any] = {}
     if by_torch:
         proto = module_graph(estimator, folded)
@@ -117,7 +117,7 @@ def export_onnx(
     if found is not None:
         check_change(found, max_nll_change, dtype, fine_tune)
         found = {"rows_from": "model file" if rows is None else "--data", **found, **tuned}
-    _describe(proto, folded, estimator.input_shape_, dtype, found)
+    _describe(proto, folded, estimator.fitted_.inputs.shape, dtype, found)
     content = proto.SerializeToString()
     write_whole(path, content)
     return {"opset": OPSET, "bytes": len(content), "agreement": agreement, "quality": found}
@@ -134,8 +134,10 @@ def run(folded: Folded, content: bytes) -> OnnxModel:
 
 def drawn_rows(estimator: Any) -> NDArray[Any]:
     """Inputs about as large as those of the training, where a model file has no rows."""
-    drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, *estimator.input_shape_))
-    rows: NDArray[Any] = estimator.input_scaler_.shift + estimator.input_scaler_.scale * drawn
+    drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, *estimator.fitted_.inputs.shape))
+    rows: NDArray[Any] = (
+        estimator.fitted_.inputs.scaler.shift + estimator.fitted_.inputs.scaler.scale * drawn
+    )
     return rows
 
 

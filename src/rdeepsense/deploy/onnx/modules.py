@@ -51,10 +51,15 @@ def fold_last(estimator: Any) -> Folded:
     network = estimator.network_
     last = copy.deepcopy(network.body.get_submodule(network.output))
     part = copy.copy(estimator)
-    part.networks_ = [StochasticNetwork(nn.Sequential(last), network.head, "0")]
-    part.input_scaler_ = Scaler(np.zeros(last.in_features), np.ones(last.in_features))
+    whole, width = estimator.fitted_, last.in_features
+    alone = StochasticNetwork(nn.Sequential(last), network.head, "0")
+    part.fitted_ = replace(
+        whole,
+        model=replace(whole.networks, members=(alone,)),
+        inputs=replace(whole.inputs, scaler=Scaler(np.zeros(width), np.ones(width))),
+    )
     folded = fold(part)
-    scaler = estimator.input_scaler_
+    scaler = estimator.fitted_.inputs.scaler
     digest = hashlib.sha256(folded.source.encode())
     for array in (scaler.shift, scaler.scale, *_weights(network)):
         digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
@@ -73,7 +78,7 @@ def module_graph(estimator: Any, folded: Folded) -> Any:
         try:
             torch.onnx.export(
                 _WholeModel(estimator, folded).eval(),
-                (torch.zeros(1, *estimator.input_shape_),),
+                (torch.zeros(1, *estimator.fitted_.inputs.shape),),
                 content,  # type: ignore[arg-type]
                 input_names=[INPUT],
                 output_names=list(names),

@@ -104,7 +104,7 @@ def _torch(subject: Subject) -> Form:
     import torch
 
     network = subject.estimator.network_.eval().cpu().float()
-    scaled = subject.estimator.input_scaler_.transform(subject.row[None].astype(np.float64))
+    scaled = subject.estimator.fitted_.inputs.scaler.transform(subject.row[None].astype(np.float64))
     row = torch.from_numpy(np.asarray(scaled, dtype=np.float32))
     return Form(
         "torch",

@@ -57,7 +57,7 @@ class Subject:
         self.path, self.folder = path, folder
         self.estimator: Any = load(path)
         self.folded: Folded = fold(self.estimator)
-        self.rows: NDArray[Any] = np.asarray(self.estimator.kept_rows_[0])
+        self.rows: NDArray[Any] = np.asarray(self.estimator.fitted_.kept_rows[0])
         complete = self.rows[np.isfinite(self.rows).all(1)]
         row = _typical(self.folded, complete) if len(complete) else self.folded.centre
         self.row: NDArray[np.float32] = row.astype(np.float32)

@@ -1,0 +1,114 @@
+"""What users ask of a regressor and of a classifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+
+from rdeepsense.data import checks
+from rdeepsense.distributions import (
+    AnyDistribution,
+    Categorical,
+    LocationScale,
+    Mixture,
+    Recalibrated,
+)
+from rdeepsense.estimators.base import DistributionEstimator
+from rdeepsense.fitting.target import ClassTarget, RegressionTarget
+
+Floats = NDArray[np.float64]
+RegressionDistribution = LocationScale | Mixture | Recalibrated
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Regressor(MultiOutputMixin, RegressorMixin, DistributionEstimator):
+    """One or several numbers per row; 1-D y gives 1-D distributions."""
+
+    target_type: ClassVar[type[RegressionTarget]] = RegressionTarget
+
+    def predict_dist(self, X: ArrayLike, samples: int | None = None) -> RegressionDistribution:
+        """Return the predictive distribution of each row and output."""
+        return as_regression(self._distribution(X, samples))
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """Return the predictive mean; with `return_std`, also the standard deviation."""
+        dist = self.predict_dist(X)
+        return (dist.mean, dist.std) if return_std else dist.mean
+
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.9,
+        method: str = "predicted",
+        groups: ArrayLike | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Return the central interval that should hold the truth with probability `coverage`.
+
+        "predicted" is that of the predictive distribution; "conformal" has a guarantee for
+        finite samples, given rows set aside (`conformalise`).
+        """
+        checks.check_choice("method", method, ("predicted", "conformal"))
+        dist = self.predict_dist(X)
+        if method == "predicted":
+            low, high = dist.interval(coverage)
+            return np.asarray(low, np.float64), np.asarray(high, np.float64)
+        reach = self._thresholds(coverage, len(dist), groups).reshape(-1, *dist.shape[1:])
+        return dist.mean - reach * dist.std, dist.mean + reach * dist.std
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Classifier(ClassifierMixin, DistributionEstimator):
+    """One of several classes per row; labels may be numbers or strings."""
+
+    target_type: ClassVar[type[ClassTarget]] = ClassTarget
+
+    def predict_dist(self, X: ArrayLike, samples: int | None = None) -> Categorical:
+        """Return the predictive distribution of each row."""
+        return as_classes(self._distribution(X, samples))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        dist = self.predict_dist(X)
+        labels: NDArray[Any] = self.classes_[dist.mode]
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Return the probability of each class, in the order of `classes_`."""
+        return self.predict_dist(X).mean
+
+    def predict_set(
+        self, X: ArrayLike, coverage: float = 0.9, groups: ArrayLike | None = None
+    ) -> NDArray[np.bool_]:
+        """Tell which classes, (rows, classes), a conformal set of this coverage holds."""
+        probs = self.predict_proba(X)
+        inside: NDArray[np.bool_] = 1 - probs <= self._thresholds(coverage, len(probs), groups)
+        return inside
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the order of probabilities."""
+        target = self.fitted_.target
+        assert isinstance(target, ClassTarget)
+        return target.classes
+
+
+def as_regression(dist: AnyDistribution) -> RegressionDistribution:
+    """Narrow the type of a regressor's prediction."""
+    assert not isinstance(dist, Categorical)
+    return dist
+
+
+def as_classes(dist: AnyDistribution) -> Categorical:
+    """Narrow the type of a classifier's prediction."""
+    assert isinstance(dist, Categorical)
+    return dist

@@ -1,0 +1,194 @@
+"""What comes out of a fit: everything that predicting, storing and deploying need, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rdeepsense import metrics
+from rdeepsense.calibration import Calibration
+from rdeepsense.calibration.conformal import Conformal
+from rdeepsense.data.names import Texts, texts
+from rdeepsense.data.rows import Pair
+from rdeepsense.data.scaling import Scaler
+from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.epistemic.classes import mutual_information
+from rdeepsense.epistemic.novelty import Novelty
+from rdeepsense.errors import InputError
+from rdeepsense.fitting.candidates import Candidate
+from rdeepsense.fitting.epistemic import Epistemic
+from rdeepsense.fitting.passes import Forward, Passes, Single
+from rdeepsense.fitting.process import Process
+from rdeepsense.fitting.records import Selection, TrainingReport
+from rdeepsense.fitting.spec import AfterTraining
+from rdeepsense.fitting.target import Target
+from rdeepsense.fitting.trainer import HeldOutPredictions
+from rdeepsense.networks import Architecture, Shape
+
+Floats = NDArray[np.float64]
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a row is: its shape, what its numbers are called, and how they are scaled."""
+
+    shape: Shape
+    names: Texts | None
+    missing: str  # "refuse" or "mean"
+    scaler: Scaler
+    units: Texts | None = None
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Trained networks, what they were trained as, and how they predict together."""
+
+    members: tuple[StochasticNetwork, ...]
+    candidate: Candidate
+    architecture: Architecture
+    input_drop_prob: float
+    passes: Passes
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted model, whatever method it is of."""
+
+    method: str  # the name of the estimator
+    inputs: Inputs
+    target: Target
+    target_scaler: Scaler | None
+    model: Networks | Process
+    calibration: Calibration | None
+    training: TrainingReport
+    selection: Selection | None
+    scores: Mapping[str, float]  # on the held-out rows, calibrated there
+    kept_rows: Pair  # some of the held-out rows
+    epistemic: Epistemic | None = None
+    conformal: Conformal | None = None
+    novelty: Novelty | None = None
+
+    @property
+    def networks(self) -> Networks:
+        """The trained networks; refused for a Gaussian process, which has none."""
+        if not isinstance(self.model, Networks):
+            raise InputError(f"a {self.method} has no networks")
+        return self.model
+
+    @property
+    def network(self) -> StochasticNetwork:
+        """The trained network; the first one of an ensemble."""
+        return self.networks.members[0]
+
+    @property
+    def takes_one_pass(self) -> bool:
+        """Whether one deterministic pass is all that a prediction takes."""
+        return isinstance(self.model, Networks) and isinstance(self.model.passes, Single)
+
+    def distribution(
+        self,
+        X: NDArray[Any],
+        epistemic: str | None = None,
+        passes: Passes | None = None,
+        device: torch.device = CPU,
+    ) -> AnyDistribution:
+        """Predict checked rows, calibrated; `epistemic` adds that part to a single pass."""
+        if epistemic is not None:
+            return self._with_epistemic(X, epistemic, device)
+        dist = self.uncalibrated(X, passes, device)
+        return dist if self.calibration is None else self.calibration.apply(dist)
+
+    def uncalibrated(
+        self, X: NDArray[Any], passes: Passes | None = None, device: torch.device = CPU
+    ) -> AnyDistribution:
+        """Predict in the target's units."""
+        dist: AnyDistribution
+        if isinstance(self.model, Process):
+            dist = self.model.predict(X, self.inputs.scaler, device)
+        else:
+            run = self.model.passes if passes is None else passes
+            dist = run.run(self.model.members, X, self._forward(device))
+        return self.target.in_units(dist, self.target_scaler)
+
+    def epistemic_std(self, X: NDArray[Any], method: str, device: torch.device = CPU) -> Floats:
+        """Return the part of the std that is doubt about the mean; of classes, about the logits."""
+        epistemic, _, variance = self._epistemic(X, method, device)
+        chosen = epistemic.calibration_of(method)
+        factor = 1.0 if chosen is None or self.target.is_classes else chosen.summary()
+        std: Floats = factor * np.sqrt(variance)
+        return std
+
+    def mutual_information(
+        self, X: NDArray[Any], method: str, device: torch.device = CPU
+    ) -> Floats:
+        """Return what the true class would tell about the model, in nats."""
+        epistemic, dist, variance = self._epistemic(X, method, device)
+        chosen = epistemic.calibration_of(method)
+        assert isinstance(dist, Categorical)
+        return mutual_information(dist, variance, 1.0 if chosen is None else chosen.summary())
+
+    def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return rows as the networks see them, in float32."""
+        rows: NDArray[Any] = self.inputs.scaler.transform(X).numpy()
+        return rows
+
+    def described(self, target_names: Any, target_units: Any, feature_units: Any) -> Fitted:
+        """Return the model with other texts, where they are given."""
+        inputs = self.inputs
+        if feature_units is not None:
+            count = inputs.shape[-1]
+            units = texts("feature_units", feature_units, count, inputs.names)
+            inputs = replace(inputs, units=units)
+        return replace(
+            self, inputs=inputs, target=self.target.described(target_names, target_units)
+        )
+
+    def _with_epistemic(
+        self, X: NDArray[Any], method: str, device: torch.device
+    ) -> AnyDistribution:
+        epistemic, dist, variance = self._epistemic(X, method, device)
+        total = epistemic.total(dist, variance, method)
+        chosen = epistemic.calibrations[method]
+        return total if chosen is None else chosen.apply(total)
+
+    def _epistemic(
+        self, X: NDArray[Any], method: str, device: torch.device
+    ) -> tuple[Epistemic, AnyDistribution, Floats]:
+        """The fitted part, the single pass and the epistemic variance, in the target's units."""
+        if self.epistemic is None:
+            raise InputError(
+                "the model's file is older than epistemic uncertainty; fit the model again"
+            )
+        dist, variance = self.epistemic.passes(self.network, self._forward(device), X, method)
+        dist = self.target.in_units(dist, self.target_scaler)
+        return self.epistemic, dist, self.target.variance_in_units(variance, self.target_scaler)
+
+    def _forward(self, device: torch.device) -> Forward:
+        return Forward(self.inputs.scaler, device, self.training.seed)
+
+
+def score(held_out: HeldOutPredictions, calibration: Calibration | None) -> dict[str, float]:
+    """Evaluate held-out predictions, calibrated."""
+    dist = held_out.dist if calibration is None else calibration.apply(held_out.dist)
+    return metrics.evaluate(dist, held_out.y)
+
+
+def keep(held_out: HeldOutPredictions, after: AfterTraining, seed: int) -> Pair:
+    """Choose held-out rows for the model file, in their order."""
+    chosen = np.random.default_rng(seed).permutation(len(held_out.y))[: after.keep_rows]
+    return held_out.X[np.sort(chosen)], held_out.y[np.sort(chosen)]
+
+
+def with_conformal(fitted: Fitted, aside: Pair | None, device: torch.device) -> Fitted:
+    """Add conformal thresholds from the rows set aside, where there are any."""
+    if aside is None:
+        return fitted
+    dist = fitted.distribution(aside[0], device=device)
+    return replace(fitted, conformal=Conformal.fit(dist, aside[1]))

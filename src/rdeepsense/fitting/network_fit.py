@@ -1,0 +1,63 @@
+"""A fit of networks, from specification and rows to the fitted model."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from rdeepsense.data.names import Texts
+from rdeepsense.data.rows import FitRows
+from rdeepsense.fitting.epistemic import Epistemic
+from rdeepsense.fitting.fitted import Fitted, Inputs, Networks, keep, score, with_conformal
+from rdeepsense.fitting.passes import Forward
+from rdeepsense.fitting.select import select
+from rdeepsense.fitting.spec import FitSpec
+from rdeepsense.fitting.stream_trainer import ParquetRows, StreamTrainer
+from rdeepsense.fitting.target import Target
+from rdeepsense.fitting.trainer import Trainer
+
+
+def fit_networks(
+    spec: FitSpec, rows: FitRows, target: Target, names: Texts | None, missing: str
+) -> Fitted:
+    """Train what the specification leaves open and choose; calibrate, and keep what is needed."""
+    spec.architecture.check(rows.X.shape[1:])
+    trainer = (
+        StreamTrainer(spec, rows, target)
+        if isinstance(rows, ParquetRows)
+        else Trainer(spec, rows, target)
+    )
+    with closing(trainer):
+        trained = select(trainer)
+    forward = Forward(trainer.input_scaler, spec.device, rows.seed)
+    epistemic = None
+    if spec.laplace:
+        epistemic = Epistemic.fit(
+            trained.networks[0],
+            forward,
+            rows.X,
+            trained.trained_on,
+            trained.held_out,
+            target,
+            trained.target_scaler,
+            spec.after.calibration,
+        )
+    fitted = Fitted(
+        spec.method,
+        Inputs(rows.X.shape[1:], names, missing, trainer.input_scaler),
+        target,
+        trained.target_scaler,
+        Networks(
+            trained.networks,
+            trained.candidate,
+            spec.architecture,
+            spec.input_drop_prob,
+            spec.passes,
+        ),
+        trained.calibration,
+        trained.training,
+        trained.selection,
+        score(trained.held_out, trained.calibration),
+        keep(trained.held_out, spec.after, rows.seed),
+        epistemic,
+    )
+    return with_conformal(fitted, rows.aside, spec.device)

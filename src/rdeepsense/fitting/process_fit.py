@@ -1,0 +1,141 @@
+"""A fit of a Gaussian process, from specification and rows to the fitted model."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from rdeepsense import calibration
+from rdeepsense.data.names import Texts
+from rdeepsense.data.rows import FitRows
+from rdeepsense.data.scaling import Scaler
+from rdeepsense.fitting.fitted import Fitted, Inputs, keep, score, with_conformal
+from rdeepsense.fitting.gp_models import GP
+from rdeepsense.fitting.gp_training import GPSchedule, learn_classes, learn_exact, learn_sparse
+from rdeepsense.fitting.process import Process
+from rdeepsense.fitting.records import TrainingReport
+from rdeepsense.fitting.spec import AfterTraining
+from rdeepsense.fitting.target import Target
+from rdeepsense.fitting.trainer import HeldOutPredictions
+from rdeepsense.networks import check_table
+from rdeepsense.progress import progress_for
+
+EXACT_ROWS = 3_000
+EXACT_STEPS = 100
+BATCH = 1_024
+LEARNING_RATE = 0.05
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """A fit of a Gaussian process; `kind` is "exact", "variational", or "auto" by the rows."""
+
+    method: str  # the name of the estimator
+    kind: str
+    inducing: int
+    steps: int | None
+    batch_size: int | None
+    learning_rate: float | None
+    after: AfterTraining
+    device: torch.device
+    verbose: bool
+
+
+def fit_process(
+    spec: ProcessSpec, rows: FitRows, target: Target, names: Texts | None, missing: str
+) -> Fitted:
+    """Learn kernel, noise and inducing points; calibrate, and keep what is needed."""
+    shape = rows.X.shape[1:]
+    check_table(shape)
+    part = rows.train
+    kind = spec.kind
+    if kind == "auto":
+        kind = "exact" if len(part) <= EXACT_ROWS else "variational"
+    scaler = Scaler.standard(rows.X, part.index, part.weight)
+    target_scaler = target.scaler(rows.y, part, None if target.is_classes else "standard")
+    process, training = _learn(spec, kind, rows, target, scaler, target_scaler)
+    held = rows.validation
+    X, y = rows.held_out
+    dist = target.in_units(process.predict(X, scaler, spec.device), target_scaler)
+    held_out = HeldOutPredictions(dist, X, y, held.relative_weight)
+    fitted_calibration = None
+    if spec.after.calibration is not None:
+        fitted_calibration = calibration.fit(spec.after.calibration, dist, y, held.relative_weight)
+    fitted = Fitted(
+        spec.method,
+        Inputs(shape, names, missing, scaler),
+        target,
+        target_scaler,
+        process,
+        fitted_calibration,
+        training,
+        None,
+        score(held_out, fitted_calibration),
+        keep(held_out, spec.after, rows.seed),
+    )
+    return with_conformal(fitted, rows.aside, spec.device)
+
+
+def _learn(
+    spec: ProcessSpec,
+    kind: str,
+    rows: FitRows,
+    target: Target,
+    scaler: Scaler,
+    target_scaler: Scaler | None,
+) -> tuple[Process, TrainingReport]:
+    device, part = spec.device, rows.train
+    x = scaler.gather(rows.X, part.index, torch.float64).to(device)
+    weight = torch.from_numpy(part.weight).to(x)
+    progress = progress_for(spec.verbose)
+    schedule = GPSchedule(
+        steps=spec.steps or _steps(kind, len(part)),
+        batch_size=spec.batch_size or BATCH,
+        learning_rate=spec.learning_rate or LEARNING_RATE,
+        inducing=spec.inducing,
+        seed=rows.seed,
+        progress=progress,
+    )
+    if spec.verbose and sys.stderr.isatty():
+        print(f"Gaussian process: {kind}, {len(part)} rows", file=sys.stderr)
+    began = time.perf_counter()
+    progress.start(f"{kind} GP", schedule.steps, 0)
+    y = rows.y[part.index]
+    model: GP
+    record: dict[str, Any]
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(rows.seed)
+            if target_scaler is None:
+                labels = torch.from_numpy(y).to(x.device)
+                model, record = learn_classes(x, labels, weight, target.outputs, schedule)
+            else:
+                scaled = target_scaler.transform(y.reshape(len(y), -1), torch.float64).to(x)
+                learn = learn_exact if kind == "exact" else learn_sparse
+                model, record = learn(x, scaled, weight, schedule)
+    finally:
+        progress.close()
+    gp = model.to(torch.device("cpu"))
+    details = {
+        "method": kind,
+        **record,
+        "seconds": time.perf_counter() - began,
+        "lengths": gp.lengths.tolist(),
+        "scale": float(gp.scale),
+        "noise": float(gp.noise),
+    }
+    validated = "validation rows" if rows.split_off else "validation rows given"
+    report = TrainingReport(rows.seed, len(part), len(rows.validation), validated, details)
+    return Process(gp, kind, target.outputs if target.is_classes else None), report
+
+
+def _steps(kind: str, rows: int) -> int:
+    """L-BFGS is done long before its limit; of mini-batches, five epochs within 500 to 1,000."""
+    if kind == "exact":
+        return EXACT_STEPS
+    return int(np.clip(5 * rows // BATCH, 500, 1_000))

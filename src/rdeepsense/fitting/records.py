@@ -1,0 +1,86 @@
+"""What a model keeps of its training and selection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rdeepsense.fitting.candidates import Criterion, Trial
+
+Json = dict[str, Any]  # Any: whatever JSON holds
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """How a model was trained: what the library itself reads, and further details for people."""
+
+    seed: int
+    rows: int
+    validation_rows: int
+    validated: str  # on what: "validation rows", those given, or cross-validation
+    details: Mapping[str, Any] = field(default_factory=dict)
+    teacher: str | None = None  # of a distilled model
+
+    def to_json(self) -> Json:
+        known = {
+            "rows": self.rows,
+            "validation_rows": self.validation_rows,
+            "validated": self.validated,
+            "seed": self.seed,
+        }
+        teacher = {} if self.teacher is None else {"teacher": self.teacher}
+        return {**known, **self.details, **teacher}
+
+    @classmethod
+    def from_json(cls, value: Json) -> TrainingReport:
+        details = dict(value)
+        known = {name: details.pop(name) for name in _KNOWN}
+        return cls(**known, details=details, teacher=details.pop("teacher", None))
+
+
+_KNOWN = ("seed", "rows", "validation_rows", "validated")
+
+
+@dataclass(frozen=True)
+class TriedLength:
+    """A length of training that was tried for the winner."""
+
+    steps: int
+    nll: float
+
+    def to_json(self) -> Json:
+        return {"steps": self.steps, "nll": self.nll}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The trials among which a candidate was chosen."""
+
+    by: Criterion
+    how: str
+    chosen: int
+    trials: tuple[Trial, ...]
+    lengths: tuple[TriedLength, ...] | None = None  # None where no other length was an option
+
+    def to_json(self) -> Json:
+        value: Json = {
+            "by": self.by,
+            "how": self.how,
+            "chosen": self.chosen,
+            "trials": [trial.to_json() for trial in self.trials],
+        }
+        if self.lengths is not None:
+            value["lengths"] = [length.to_json() for length in self.lengths]
+        return value
+
+    @classmethod
+    def from_json(cls, value: Json) -> Selection:
+        lengths = value.get("lengths")
+        return cls(
+            value["by"],
+            value["how"],
+            value["chosen"],
+            tuple(Trial.from_json(trial) for trial in value["trials"]),
+            None if lengths is None else tuple(TriedLength(**length) for length in lengths),
+        )

@@ -1,0 +1,51 @@
+"""What to train: everything that a fit of networks needs to know beside its rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from rdeepsense.fitting.candidates import Candidate, Criterion
+from rdeepsense.fitting.passes import Passes
+from rdeepsense.networks import Architecture
+from rdeepsense.scoring import ScoringRule
+
+CPU = torch.device("cpu")
+Rule = Callable[[Sequence[float], float], ScoringRule]  # of members' alphas, and of beta
+
+
+@dataclass(frozen=True)
+class AfterTraining:
+    """What is done with the held-out rows once something is trained."""
+
+    calibration: str | None  # the name of a kind, or "auto"
+    set_aside: bool  # whether some rows are kept from all else, for conformal prediction
+    keep_rows: int
+
+
+@dataclass(frozen=True)
+class FitSpec:
+    """A fit of networks: the grid to choose from, and how each of its points is trained."""
+
+    method: str  # the name of the estimator
+    architecture: Architecture
+    grid: tuple[Candidate, ...]
+    passes: Passes
+    after: AfterTraining
+    rule: Rule = ScoringRule
+    criterion: Criterion = "nll"
+    members: int = 1  # networks of each candidate
+    beta: float = 0.0
+    input_drop_prob: float = 0.0
+    adversarial_step: float = 0.0
+    laplace: bool = False  # whether to learn what the rows leave open about the last layer
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    weight_decay: float = 1e-2
+    checkpoint: str | os.PathLike[str] | None = None
+    device: torch.device = CPU
+    verbose: bool = False
