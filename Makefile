@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-CODE := src tests benchmarks
+CODE := src tests benchmarks docs typings
 
 .PHONY: demo test lint types tests wheel docs bench clean test-device device-tools
 .NOTPARALLEL:
@@ -17,9 +17,10 @@ test: lint types tests wheel
 	@echo "== All checks passed"
 
 lint: .venv/.with-dev
-	@echo "== Lint: ruff"
+	@echo "== Lint: ruff, and the floors of the house"
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/lint-imports
 
 types: .venv/.with-dev
 	@echo "== Types: mypy"
@@ -51,7 +52,7 @@ bench: .venv/.with-bench
 
 # Leaves .venv alone: it takes minutes to make again.
 clean:
-	rm -rf build dist site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist site demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .venv/.with-dev stands for an environment that holds the extra `dev`, as pyproject.toml has it.
