@@ -136,7 +136,8 @@ def test_readings_below_all_others_are_seen_in_skewed_columns() -> None:
 
 def test_a_window_is_five_numbers_for_each_channel() -> None:
     windows = np.array([[[0.0, 7.0], [3.0, 7.0], [6.0, 7.0]]])
-    mean, std, low, high, steps = novelty._columns(windows).reshape(5, 2)
+    fitted = Novelty.fit(windows.repeat(20, axis=0), windows)
+    mean, std, low, high, steps = fitted.mean.reshape(5, 2)
     np.testing.assert_allclose(mean, [3, 7])
     np.testing.assert_allclose(std, [np.sqrt(6), 0])
     np.testing.assert_allclose([low, high], [[0, 7], [6, 7]])
