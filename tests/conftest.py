@@ -16,6 +16,8 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+SLOW = "slow block"
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
@@ -27,3 +29,13 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.fail(f"RDEEPSENSE_DATA is {value!r}, which is no folder; unset it or correct it")
     return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the code blocks of the documentation that take long."""
+    reports = [r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, [])]
+    slow = [text for report in reports for name, text in report.user_properties if name == SLOW]
+    if slow:
+        terminalreporter.section("slow blocks of the documentation")
+        for line in sorted(slow, reverse=True):
+            terminalreporter.write_line(line)
