@@ -4,11 +4,13 @@ A page is one test, in an empty folder; its Python blocks share one namespace. A
 becomes that file. Shell blocks (sh, console) run in bash, and what the page shows as their output
 must have the same words; numbers differ from machine to machine.
 
-Markers in the Markdown, which no reader sees: ``<!--- skip: next "reason" -->`` before a block that
-cannot run here, ``<!--- skip: next if(quick, reason="...") -->`` before one that takes long, and
-``<!--- invisible-code-block: python ... -->`` for data that a block assumes; `hurry()` there trains
-networks for one epoch only. Pages with slow blocks are run whole by a second test, which
-`-m "not slow_docs"` leaves out.
+Markers in the Markdown, which no reader sees:
+
+- ``<!--- skip: next "reason" -->`` before a block that cannot run here,
+- ``<!--- skip: next if(quick, reason="...") -->`` before one that takes long: a second test runs
+  the whole of such a page, and ``-m "not slow_docs"`` leaves it out,
+- ``<!--- invisible-code-block: python ... -->`` for data that a block assumes; `hurry(most_rows)`
+  there makes a long program short: few simulated rows, and one epoch on them.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from sybil.parsers.markdown import SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, RawFencedCodeBlockLexer
 
 import rdeepsense as rds
+from rdeepsense.experiments.tasks import known_truth
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -118,9 +121,12 @@ Record = Callable[[str, object], None]
 def run(page: Path, quick: bool, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a page in the present folder; `quick` leaves out what its markers call slow."""
 
-    def hurry() -> None:
-        regressor = rds.RDeepSenseRegressor
+    regressor, simulate = rds.RDeepSenseRegressor, known_truth.simulate
+
+    def hurry(most_rows: int) -> None:
         monkeypatch.setattr(rds, "RDeepSenseRegressor", partial(regressor, epochs=1))
+        fewer = lambda rows, seed: simulate(min(rows, most_rows), seed)  # noqa: E731
+        monkeypatch.setattr(known_truth, "simulate", fewer)
 
     document = PARSER.parse(page)
     document.namespace |= {"quick": quick, "hurry": hurry}
