@@ -28,7 +28,7 @@ types: .venv/.with-dev
 
 tests: .venv/.with-dev
 	@echo "== Tests: pytest on two cores, one thread each"
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=15
 
 # One shell, so that the trap takes the environment away whether the check passes or not.
 wheel: .venv/.with-dev
@@ -44,6 +44,7 @@ wheel: .venv/.with-dev
 
 docs: .venv/.with-dev
 	@echo "== Documentation: site/index.html"
+	$(BIN)/python docs/draw_floors.py --check
 	$(BIN)/mkdocs build --strict
 
 bench: .venv/.with-bench
