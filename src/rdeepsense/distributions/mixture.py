@@ -158,7 +158,7 @@ class Mixture(Distribution):
         """E[-log p(Y)] in nats: exact for classes, by quadrature otherwise."""
         if self.is_categorical:
             return self._pooled().entropy()
-        return self._expectation(lambda mixture, y: -mixture.log_prob(y))
+        return self.expectation(lambda mixture, y: -mixture.log_prob(y))
 
     def crps(self, y: npt.ArrayLike) -> Array:
         """E|Y - y| - E|Y - Y'| / 2: closed form for Gaussians, else the second by quadrature."""
@@ -173,7 +173,7 @@ class Mixture(Distribution):
             )
         else:
             standard = self.affine(-self.mean / self.std, 1 / self.std)
-            self_distance = self.std * standard._expectation(Mixture.mean_distance)
+            self_distance = self.std * standard.expectation(Mixture.mean_distance)
         return self.mean_distance(values) - self_distance / 2
 
     def mean_distance(self, y: Array) -> Array:
@@ -181,23 +181,23 @@ class Mixture(Distribution):
         distances = [part.mean_distance(y) for part in self._continuous("a distance")]
         return cast(Array, np.mean(distances, axis=0))
 
-    def _expectation(self, of: Callable[[Mixture, Array], Array]) -> Array:
+    def expectation(self, of: Callable[[Mixture, Array], Array]) -> Array:
         """E[of(mixture, Y)], the step halved for the entries that it still changes.
 
         Only components of very different widths need steps below the first.
         """
         step = 0.5
-        value = np.array(self._trapezoids(of, step))
+        value = np.array(self.trapezoids(of, step))
         moving = np.ones(self.shape, dtype=bool)
         while moving.any() and step > 2**-8:
             step /= 2
-            finer = self[moving]._trapezoids(of, step)
+            finer = self[moving].trapezoids(of, step)
             change = abs(finer - value[moving])
             value[moving] = finer
             moving[moving] = change > 1e-10
         return value
 
-    def _trapezoids(self, of: Callable[[Mixture, Array], Array], step: float) -> Array:
+    def trapezoids(self, of: Callable[[Mixture, Array], Array], step: float) -> Array:
         """(1/K) sum_k of the integral of `of` over u = F_k(y), with u = 1 / (1 + exp(-t)).
 
         The integrand is smooth in t and dies out like exp(-|t|), or exp(-|t| / 2) where `of`

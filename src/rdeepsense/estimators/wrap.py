@@ -63,14 +63,14 @@ def wrap(
         raise InputError(f"y_val has {len(y)} rows, X_val {len(X)}; accepted: as many, 2 or more")
     body, layer, outputs = _with_columns(body, next(_batches(X, body)))
     if y.ndim == 1 and y.dtype.kind in "iu" and outputs > 1:
-        return WrappedClassifier._fit(body, layer, outputs, X, y)
+        return WrappedClassifier.fit(body, layer, outputs, X, y)
     y = _checked("y_val", y)
     if y.shape not in ((len(X), outputs), (len(X),) if outputs == 1 else ()):
         raise InputError(
             f"y_val has shape {y.shape}, the network {outputs} outputs; accepted: one column per "
             "output, or class indices (whole numbers, one per row)"
         )
-    return WrappedRegressor._fit(body, outputs, X, y, method)
+    return WrappedRegressor.fit(body, outputs, X, y, method)
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,10 @@ class WrappedRegressor:
     column: bool  # whether y has an axis of outputs
 
     @classmethod
-    def _fit(
+    def fit(
         cls, body: nn.Module, outputs: int, X: NDArray[Any], y: Floats, method: str
     ) -> WrappedRegressor:
+        """Find the factor of the masks and the noise of least validation NLL."""
         stochastic = StochasticNetwork(body, PointHead(outputs), "")
         blank = cls(stochastic, method, 1.0, np.zeros(()), y.ndim > 1)
         mean, variance = blank._passes(X)
@@ -152,9 +153,10 @@ class WrappedClassifier:
     temperature: Temperature
 
     @classmethod
-    def _fit(
+    def fit(
         cls, body: nn.Module, layer: str | None, outputs: int, X: NDArray[Any], y: NDArray[Any]
     ) -> WrappedClassifier:
+        """Find what the rows leave open about the last layer, and the temperature."""
         if layer is None:
             raise InputError(
                 "a classifier's forward must return the logits of its last Linear layer as they "

@@ -21,12 +21,12 @@ class CategoricalParams(NamedTuple):
 
     def nll(self, y: Tensor) -> Tensor:
         """-log p(y), y the index of the class."""
-        index = self._index(y)
+        index = self.class_index(y)
         return -torch.log_softmax(self.logits, -1).gather(-1, index.unsqueeze(-1)).squeeze(-1)
 
     def error(self, y: Tensor) -> Tensor:
         """The Brier score: sum over classes of (1[y = k] - p_k)^2."""
-        truth = functional.one_hot(self._index(y), self.logits.shape[-1])
+        truth = functional.one_hot(self.class_index(y), self.logits.shape[-1])
         return ((truth - torch.softmax(self.logits, -1)) ** 2).sum(-1)
 
     def spread(self) -> Tensor:
@@ -41,7 +41,8 @@ class CategoricalParams(NamedTuple):
         logits = self.logits.detach().cpu().double()
         return Categorical(torch.softmax(logits, -1).numpy())
 
-    def _index(self, y: Tensor) -> Tensor:
+    def class_index(self, y: Tensor) -> Tensor:
+        """Give y the shape of the logits without their class axis, or refuse."""
         shape = self.logits.shape[:-1]
         if y.shape != shape and not (len(shape) > 1 and y.shape == shape[1:]):
             raise InputError(
@@ -72,7 +73,7 @@ class CategoricalHead(Head):
         if beta:
             CategoricalParams(raw).spread()
         probs = torch.softmax(raw, -1)
-        index = CategoricalParams(raw)._index(y).unsqueeze(-1)
+        index = CategoricalParams(raw).class_index(y).unsqueeze(-1)
         e = probs.scatter_add(-1, index, probs.new_full((), -1.0).expand_as(index))
         of_error = probs * (e - (probs * e).sum(-1, keepdim=True))
         return (e.mul_(nll_share).add_(of_error.mul_(2 * error_share)),)
