@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, load, metrics
+from rdeepsense import (
+    InputError,
+    InterruptedTraining,
+    RDeepSenseClassifier,
+    RDeepSenseRegressor,
+    load,
+    metrics,
+)
 from rdeepsense.experiments.tasks.known_truth import simulate
 from rdeepsense.fitting import select as choosing
 from rdeepsense.fitting.candidates import (
@@ -216,7 +223,7 @@ def test_ctrl_c_ends_the_search_and_the_trained_candidates_compete(
     shown = iter([InterruptAtOnce()])
     monkeypatch.setattr(chunks, "progress_for", lambda _: next(shown, Silent()))
     model = RDeepSenseRegressor(**SMALL, likelihood="auto")
-    with pytest.warns(UserWarning, match="training was interrupted"):
+    with pytest.warns(InterruptedTraining, match="training was interrupted"):
         model.fit(TASK.X, TASK.y)
     assert {t["likelihood"] for t in model.selection_["trials"]} == {"student"}
     assert model.predict(TASK.X).shape == (300,)

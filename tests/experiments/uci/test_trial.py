@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
+from rdeepsense.errors import InterruptedTraining
 from rdeepsense.experiments.methods import parse_all
-from rdeepsense.experiments.uci.trial import run_trial
+from rdeepsense.experiments.uci.trial import run_trial, watched
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))
@@ -54,3 +56,12 @@ def test_an_interrupted_training_is_no_result() -> None:
             run_trial(parse_all(["SSP-1"]), "regression", *SPLIT, (4,), 0, epochs=100_000)
     finally:
         timer.cancel()
+
+
+def test_the_class_of_a_warning_decides_not_its_words() -> None:
+    words = "training was interrupted at step 3 of 9"
+    with watched() as texts:
+        warnings.warn(words, UserWarning, stacklevel=1)
+    assert texts == [words]
+    with pytest.raises(KeyboardInterrupt), watched():
+        warnings.warn("stopped", InterruptedTraining, stacklevel=1)

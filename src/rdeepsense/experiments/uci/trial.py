@@ -14,14 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
+from rdeepsense.errors import InterruptedTraining
 from rdeepsense.experiments.methods import Method, build
 
 Trial = dict[str, Any]
 """{"fit_seconds": 1.2, "chosen": {...}, "warnings": [...], "methods": {name: figures}}"""
-
-# What an estimator warns of when Ctrl-C stops one of its trainings, before it goes on with what it
-# has. A half-trained model is no result, so here this is an error, and the interrupt is a real one.
-INTERRUPTED = "training was interrupted"
 
 
 def run_trial(
@@ -55,10 +52,10 @@ def watched() -> Iterator[list[str]]:
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("error", INTERRUPTED)
+        warnings.simplefilter("error", InterruptedTraining)  # half a training is no result
         try:
             yield texts
-        except UserWarning as stopped:
+        except InterruptedTraining as stopped:
             raise KeyboardInterrupt from stopped
     texts += sorted(
         {
