@@ -1,24 +1,27 @@
-"""Progress with time left: a bar where rich is installed, plain lines otherwise."""
+"""Displays of progress with the time left: a bar where rich is installed, else plain lines."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 
 class Progress(Protocol):
-    """Somebody to tell how far a long run is."""
+    """A display of how far a long run has got."""
 
-    def start(self, title: str, total: int, done: int) -> None: ...
+    def start(self, title: str, total: int, done: int) -> None:
+        """Begin a run of `total` units, `done` of which are done already."""
 
-    def update(self, done: int, note: str) -> None: ...
+    def update(self, done: int, note: str) -> None:
+        """Show that `done` units are done, and a note beside."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the display, whether the run has ended or not."""
 
 
 class Silent:
-    """Says nothing."""
+    """No display."""
 
     def start(self, title: str, total: int, done: int) -> None: ...
 
@@ -35,7 +38,7 @@ class Bar:
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
-        self._bar: Any = RichProgress(
+        self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
@@ -85,7 +88,7 @@ class Lines:
 
 
 def progress_for(verbose: bool, stream: TextIO | None = None) -> Progress:
-    """What to show: nothing when asked or when nobody is at a terminal."""
+    """Return the display of a run of seconds or minutes: nothing except at a terminal."""
     stream = stream or sys.stderr
     if not (verbose and stream.isatty()):
         return Silent()
@@ -93,3 +96,11 @@ def progress_for(verbose: bool, stream: TextIO | None = None) -> Progress:
         return Bar(stream)
     except ImportError:
         return Lines(stream)
+
+
+def long_progress(quiet: bool, stream: TextIO | None = None) -> Progress:
+    """Return the display of a run of hours, for a log as well: lines where there is no terminal."""
+    stream = stream or sys.stderr
+    if quiet:
+        return Silent()
+    return Bar(stream) if stream.isatty() else Lines(stream)

@@ -13,6 +13,7 @@ import pytest
 
 from rdeepsense.cli.benchmark import _numbers, run_uci
 from rdeepsense.errors import InputError
+from rdeepsense.experiments.uci.results import BenchmarkResults
 
 METHODS = ["RDeepSense", "RDeepSense-MC3", "MCDrop-3-paper", "SSP-2"]
 
@@ -30,7 +31,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def benchmark(data: Path, out: Path, **options: Any) -> dict[str, Any]:
+def benchmark(data: Path, out: Path, **options: Any) -> BenchmarkResults:
     settings: dict[str, Any] = {"datasets": None, "splits": None, "methods": METHODS}
     return run_uci(data=data, out=out, hidden=(4,), epochs=1, **settings | options)
 
@@ -49,7 +50,7 @@ def test_results_and_report(
     assert "benchmark: 100 %, 0 s left, 12 of 12 cells" in printed.err
 
     written = json.loads((out / "results.json").read_text())
-    assert written == json.loads(json.dumps(results))
+    assert written == json.loads(json.dumps(results.to_json()))
     assert len(written["summary"]) == 2 * len(METHODS)
     assert len(written["cells"]) == 2 * 2 * len(METHODS)
     row = next(r for r in written["summary"] if (r["dataset"], r["method"]) == ("yacht", "SSP-2"))
@@ -64,7 +65,7 @@ def test_results_and_report(
         assert key in cells[0, "SSP-2"]
     assert [row["nll"] for row in written["published"]] == [{"yacht": 1.55}, {"yacht": 1.18}]
 
-    assert benchmark(data, out)["summary"] == results["summary"]
+    assert benchmark(data, out).summary == results.summary
     assert "0 cells run now, 12 found finished" in capsys.readouterr().out
 
 

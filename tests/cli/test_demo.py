@@ -11,7 +11,7 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.cli import demo as demo_module
-from rdeepsense.cli.demo import TASK, known_truth_tour, task_tour
+from rdeepsense.cli.demo import TASK, DemoResults, known_truth_tour, task_tour
 from rdeepsense.cli.terminal import Terminal
 from rdeepsense.experiments.paper.presets import PRESETS
 
@@ -70,7 +70,7 @@ def test_out_must_not_be_a_file(run, tmp_path: Path) -> None:
 def test_table_says_simulated(results: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     from rdeepsense.cli.demo import _table
 
-    Terminal().table(_table(results))
+    Terminal().table(_table(DemoResults.from_json(results)))
     shown = capsys.readouterr().out
     assert "Simulated data, 5,000 test rows" in shown
     assert "RDeepSense-MC10" in shown
@@ -80,12 +80,12 @@ def test_table_says_simulated(results: dict[str, Any], capsys: pytest.CaptureFix
 def test_the_task_by_all_methods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny = replace(PRESETS["quick"], hidden=(4,), seeds=1, rows={TASK: 1_000}, steps=4, gp_rows=40,
                    gp_steps=2, rounds=1, kl_draws=2)  # fmt: skip
-    results = task_tour(tmp_path, 0, Terminal(), tiny, jobs=1, quiet=True)
+    study = task_tour(tmp_path, 0, Terminal(), tiny, jobs=1, quiet=True)
     assert {path.name for path in tmp_path.iterdir()} == {
         "cells", "figures", "report.html", "report.md", "results.json", ".report.json",
     }  # fmt: skip
-    assert results == json.loads((tmp_path / "results.json").read_text())
-    assert set(results["tasks"][TASK]["methods"]) >= {"RDeepSense", "MCDrop-3-paper"}
+    assert study.to_json() == json.loads((tmp_path / "results.json").read_text())
+    assert set(study.tasks[TASK].methods) >= {"RDeepSense", "MCDrop-3-paper"}
     shown = capsys.readouterr().out
     assert "Simulated data" in shown
     lines = [line.split() for line in shown.splitlines()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from typer.testing import CliRunner
 from rdeepsense.cli.reproduce import reproduce
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.experiments.paper import run as engine
-from rdeepsense.experiments.paper.run import Outcome
+from rdeepsense.experiments.paper.claims import ClaimVerdict
+from rdeepsense.experiments.paper.run import StudyOutcome
 from rdeepsense.experiments.report import reproduction
 
 app = typer.Typer()
@@ -28,11 +30,11 @@ def invoke(*words: str) -> Any:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     made: list[Any] = []
 
-    def fake(tasks: Any, preset: Any, out: Path, *more: Any) -> Outcome:
+    def fake(tasks: Any, preset: Any, out: Path, *more: Any) -> StudyOutcome:
         made.append((tasks, preset.name, out, *more))
-        claim = {"section": "4.5", "claim": "saves", "task": "HHAR", "verdict": "yes"}
+        claim = ClaimVerdict("4.5", "saves", "HHAR", "yes", "", "")
         failed = [("HHAR, GP", "no memory")] if more[2] == 7 else []
-        return Outcome({"claims": [claim], "tasks": {"HHAR": {}}}, 14, 3, failed)
+        return StudyOutcome(SimpleNamespace(claims=[claim], tasks={"HHAR": None}), 14, 3, failed)
 
     def write(results: Any, out: Path) -> list[Path]:
         made.append(results)
@@ -50,7 +52,7 @@ def test_what_is_asked_for(asked: list[Any], tmp_path: Path) -> None:
     assert result.exit_code == 0
     methods = ["SSP-1-paper", "GP"]
     assert asked[0] == (("HHAR", "BPEst"), "paper", out, None, methods, 0, 2, False)
-    assert list(asked[1]) == ["claims", "tasks"]
+    assert list(asked[1].tasks) == ["HHAR"]
     assert "3 cells run now, 14 in all" in result.stdout
     assert re.search(r"saves +yes", result.stdout)
     assert "1 verdicts: 1 yes, 0 no" in result.stdout
@@ -73,6 +75,7 @@ def test_refused(asked: list[Any], tmp_path: Path) -> None:
         (("ECG",), "task 'ECG' is unknown"),
         (("all", "--preset", "long"), "preset 'long' is unknown"),
         (("all", "--out", str(file)), "is a file; give a folder"),
+        (("all", "--data", "nowhere"), "--data nowhere: there is no such folder"),
     ):
         result = invoke(*words)
         assert isinstance(result.exception, InputError)

@@ -12,6 +12,8 @@ import pytest
 import rdeepsense as rds
 from rdeepsense.errors import InputError
 from rdeepsense.experiments import compare as comparison
+from rdeepsense.experiments.uci.statistics import MethodScore
+from rdeepsense.experiments.uci.trial import FamilyTrial
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))
@@ -26,19 +28,20 @@ def table() -> rds.Comparison:
 
 
 def test_rows_follow_from_the_splits(table: rds.Comparison) -> None:
-    assert [row["method"] for row in table.rows] == list(METHODS)
-    assert [row["passes"] for row in table.rows] == [1, 3, 3]
+    assert [row.method for row in table.rows] == list(METHODS)
+    assert [row.passes for row in table.rows] == [1, 3, 3]
     reference, sampled, _ = table.rows
-    own = [table.figures["RDeepSense-MC3"][split]["nll"] for split in (0, 1)]
-    single = [table.figures["RDeepSense"][split]["nll"] for split in (0, 1)]
-    assert sampled["nll"] == pytest.approx(np.mean(own))
+    own = [table.scores["RDeepSense-MC3"][split].score.figures["nll"] for split in (0, 1)]
+    single = [table.scores["RDeepSense"][split].score.figures["nll"] for split in (0, 1)]
+    assert sampled.means["nll"].value == pytest.approx(np.mean(own))
     differences = np.subtract(own, single)
-    assert sampled["nll_difference"] == pytest.approx(differences.mean())
-    assert sampled["nll_difference_se"] == pytest.approx(abs(np.diff(differences)[0]) / 2)
-    assert reference["nll_difference"] == 0
-    assert sampled["fit_seconds"] == reference["fit_seconds"]  # one fitted model
-    assert reference["pooled_rows"] == 12
-    assert reference["pooled_floor"] == rds.metrics.deviation_floor(12)
+    assert sampled.differences["nll"].value == pytest.approx(differences.mean())
+    assert sampled.differences["nll"].error == pytest.approx(abs(np.diff(differences)[0]) / 2)
+    assert reference.differences["nll"].value == 0
+    assert sampled.fit_seconds == reference.fit_seconds  # one fitted model
+    assert reference.pooled is not None
+    assert reference.pooled.pooled_rows == 12
+    assert reference.pooled.pooled_floor == rds.metrics.deviation_floor(12)
 
 
 def test_text_html_and_json(table: rds.Comparison) -> None:
@@ -51,7 +54,7 @@ def test_text_html_and_json(table: rds.Comparison) -> None:
     assert html.count("<tr") == 4
     assert "MCDrop-3-paper" in html
     assert not re.search(r"(src|href)=", html)
-    assert json.loads(json.dumps(table.to_dict(), allow_nan=False))["task"] == "regression"
+    assert json.loads(json.dumps(table.to_json(), allow_nan=False))["task"] == "regression"
 
 
 def test_plot(table: rds.Comparison) -> None:
@@ -66,11 +69,11 @@ def test_plot(table: rds.Comparison) -> None:
 
 def test_equal_seeds_give_equal_figures(table: rds.Comparison) -> None:
     again = rds.compare(X, Y, METHODS, splits=2, **FAST)
-    for name, by_split in table.figures.items():
-        for split, figures in by_split.items():
-            assert figures["nll"] == again.figures[name][split]["nll"]
+    for name, by_split in table.scores.items():
+        for split, own in by_split.items():
+            assert own.score.figures == again.scores[name][split].score.figures
     other = rds.compare(X, Y, ["RDeepSense"], splits=1, random_state=5, **FAST)
-    assert other.rows[0]["nll"] != table.figures["RDeepSense"][0]["nll"]
+    assert other.rows[0].means["nll"].value != table.scores["RDeepSense"][0].score.figures["nll"]
 
 
 def test_no_row_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +82,9 @@ def test_no_row_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fake(family: Any, task: str, train: Any, test: Any, *rest: Any) -> Any:
         seen.append((train, test, rest[2]))
-        figures = {"nll": 1.0, "n": len(test[1]), "predict_seconds": 0.0}
-        figures |= dict.fromkeys(comparison.FIGURES["classification"], 1.0)
-        return {"fit_seconds": 0.0, "methods": {method.name: figures for method in family}}
+        figures = {"n": len(test[1])} | dict.fromkeys(comparison.FIGURES["classification"], 1.0)
+        score = MethodScore(figures, None, 0.0)
+        return FamilyTrial(0.0, None, [], {method.name: score for method in family})
 
     monkeypatch.setattr(comparison, "run_trial", fake)
     labels = np.repeat(["a", "b"], 300)
@@ -107,15 +110,15 @@ def test_classes() -> None:
     labels = np.where(Y > 0, "high", "low")
     table = rds.compare(X, labels, ["RDeepSense", "SSP-2"], splits=1, test_fraction=0.2, **FAST)
     assert table.task == "classification"
-    assert {"accuracy", "brier", "ece"} <= set(table.rows[0])
-    assert 0 <= table.rows[1]["accuracy"] <= 1
+    assert {"accuracy", "brier", "ece"} <= set(table.rows[0].means)
+    assert 0 <= (table.rows[1].means["accuracy"].value or 0) <= 1
     assert len(table.plot().axes) == 1
     assert "deviation" not in str(table)
 
 
 def test_without_the_single_pass_there_are_no_differences() -> None:
     table = rds.compare(X, Y, ["SSP-1"], splits=1, **FAST)
-    assert "nll_difference" not in table.rows[0]
+    assert not table.rows[0].differences
     assert "NLL -" not in str(table).splitlines()[0]
     assert table.plot().axes[0].get_xlabel() == "NLL, ± 2 s.e."
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rdeepsense.cli.terminal import Terminal, make_folder, new_table, write_json
 from rdeepsense.errors import InputError, RDeepSenseError, require
 from rdeepsense.files import write_whole
+from rdeepsense.progress import long_progress
 
 if TYPE_CHECKING:
-    from rdeepsense.experiments.uci.tables import Table
-    from rdeepsense.progress import Progress
+    from rich.table import Table
+
+    from rdeepsense.experiments.text_table import TextTable
+    from rdeepsense.experiments.uci.results import BenchmarkResults
 
 METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
 MOST_SPLITS = 9_999
@@ -87,8 +89,8 @@ def run_uci(
     seed: int = 0,
     quiet: bool = False,
     epochs: int | None = None,
-) -> dict[str, Any]:
-    """Everything `benchmark uci` does; returns what it wrote to results.json."""
+) -> BenchmarkResults:
+    """Do everything that `benchmark uci` does; return what it wrote to results.json."""
     require("matplotlib", "report")
     from rdeepsense.experiments.methods import parse_all
     from rdeepsense.experiments.report.benchmark import benchmark_page
@@ -103,33 +105,33 @@ def run_uci(
     cells = cells_of([load(file) for file in files], splits, chosen, hidden, seed, epochs)
     make_folder(out)
     terminal.line(f"{len(files)} data sets, {len(chosen)} methods, {len(cells)} cells")
-    outcome = run_cells(cells, out / "cells", jobs, _progress(quiet))
+    outcome = run_cells(cells, out / "cells", jobs, long_progress(quiet))
     terminal.line(f"{outcome.ran} cells run now, {len(outcome.done) - outcome.ran} found finished")
     if not outcome.done:
-        raise RDeepSenseError(f"no cell could be run; the first: {outcome.failed[0][1]}")
+        raise RDeepSenseError(f"no cell could be run; the first: {outcome.failed[0][1].reason}")
     results = results_of(outcome, chosen, hidden, seed)
     tables = tables_of(results)
-    write_json(out / "results.json", results)
+    write_json(out / "results.json", results.to_json())
     write_whole(out / "report.html", benchmark_page(results, tables))
 
     for table in tables:
         terminal.table(_rich(table))
-    for row in results["published"]:
-        terminal.line(f"{row['method']}: {row['source']} ({row['remark']})")
-    for row in results["warnings"]:
-        terminal.line(f"{row['family']} warned in {row['cells']} cells: {row['example']}")
+    for row in results.published:
+        terminal.line(f"{row.method}: {row.source} ({row.remark})")
+    for warned in results.warnings:
+        terminal.line(f"{warned.family} warned in {warned.cells} cells: {warned.example}")
     for path in (out / "results.json", out / "report.html"):
         terminal.line(f"wrote {path}")
     if outcome.failed:
-        cell, error = outcome.failed[0]
+        cell, failure = outcome.failed[0]
         raise RDeepSenseError(
             f"{len(outcome.failed)} cells failed and will be tried again by the same command; the "
-            f"first, {cell.family} on {cell.data.name} split {cell.split}: {error}"
+            f"first, {cell.family} on {cell.data.name} split {cell.split}: {failure.reason}"
         )
     return results
 
 
-def _rich(table: Table) -> Any:
+def _rich(table: TextTable) -> Table:
     from rich.text import Text
 
     shown = new_table(table.title, table.header, table.caption)
@@ -141,15 +143,6 @@ def _rich(table: Table) -> Any:
         ]
         shown.add_row(*cells)
     return shown
-
-
-def _progress(quiet: bool) -> Progress:
-    """A bar at a terminal, lines elsewhere: a benchmark that takes an hour should be seen to."""
-    from rdeepsense.progress import Bar, Lines, Silent
-
-    if quiet:
-        return Silent()
-    return Bar(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr)
 
 
 def _words(text: str | None) -> list[str] | None:

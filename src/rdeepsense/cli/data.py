@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rdeepsense.cli.terminal import Terminal, make_folder
 from rdeepsense.errors import InputError
+from rdeepsense.progress import long_progress
 
 if TYPE_CHECKING:
     from rdeepsense.experiments.tasks.catalogue import Entry
@@ -39,7 +41,7 @@ def fetch(
     from rdeepsense.experiments.tasks import catalogue
 
     entry = catalogue.find(task)
-    run_fetch(entry, entry.addresses, out, sha256 or [], Terminal(quiet), _progress(quiet))
+    run_fetch(entry, entry.addresses, out, sha256 or [], Terminal(quiet), long_progress(quiet))
 
 
 def run_fetch(
@@ -50,14 +52,14 @@ def run_fetch(
     terminal: Terminal,
     progress: Progress | None,
 ) -> None:
-    """Everything `data fetch` does."""
+    """Do everything that `data fetch` does."""
     from rdeepsense.experiments.tasks.fetch import fetch as download
     from rdeepsense.experiments.tasks.unpack import unpack
 
     names = [address.rsplit("/", 1)[-1] for address in addresses]
     wanted = _checksums(sha256, names)
     make_folder(out)
-    folder = out / entry.module
+    folder = out / entry.folder
     folder.mkdir(exist_ok=True)
     for address, name in zip(addresses, names, strict=True):
         terminal.line(f"from {address}")
@@ -90,13 +92,14 @@ def prepare(
     from rdeepsense.experiments.tasks import catalogue, prepared
 
     entry = catalogue.find(task)
-    options: dict[str, Any] = {}
+    options: dict[str, bool] = {}
     if drop_corrupted:
         if entry.name != "NYCommute":
             raise InputError(f"--drop-corrupted: is for NYCommute, not for {entry.name}")
         options["drop_corrupted"] = True
     make_folder(out)
-    loaded = catalogue.load_originals(entry, data, **options)
+    with fetch_hint(data):
+        loaded = catalogue.load_originals(entry, data, **options)
     path = catalogue.prepared_path(entry, out)
     prepared.write(loaded, path)
     terminal = Terminal(quiet)
@@ -108,8 +111,22 @@ def prepare(
     terminal.line(f"wrote {path} ({path.stat().st_size / 1e6:,.1f} MB)")
 
 
+@contextmanager
+def fetch_hint(data: Path | None) -> Iterator[None]:
+    """Say with the error of a folder without data which command fills it."""
+    from rdeepsense.experiments.tasks.catalogue import MissingDataError
+
+    try:
+        yield
+    except MissingDataError as error:
+        raise InputError(
+            f"{error}; `rdeepsense data fetch {error.task} --out {data}` downloads what is "
+            "published"
+        ) from error
+
+
 def _checksums(given: list[str], names: list[str]) -> dict[str, str]:
-    """The checksum of each file that one was given for."""
+    """Return the checksum of each file that one was given for."""
     if len(given) == len(names) == 1 and "=" not in given[0]:
         return {names[0]: given[0]}
     checksums = {}
@@ -119,12 +136,3 @@ def _checksums(given: list[str], names: list[str]) -> dict[str, str]:
             raise InputError(f"--sha256 {text!r}: give FILE=CHECKSUM, FILE of {', '.join(names)}")
         checksums[name] = value
     return checksums
-
-
-def _progress(quiet: bool) -> Progress | None:
-    """A bar at a terminal, lines elsewhere."""
-    if quiet:
-        return None
-    from rdeepsense.progress import Bar, Lines
-
-    return Bar(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr)

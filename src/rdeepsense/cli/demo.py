@@ -6,11 +6,12 @@ with the report that `rdeepsense reproduce` writes.
 
 from __future__ import annotations
 
-import os
 import platform
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,10 +20,17 @@ from rdeepsense.cli.reproduce import check_complete
 from rdeepsense.cli.scores import COVERAGES
 from rdeepsense.cli.terminal import Terminal, make_folder, new_table, write_json
 from rdeepsense.errors import require
+from rdeepsense.experiments.machine import Machine
+from rdeepsense.experiments.records import Record
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from rdeepsense.distributions import Gaussian
+    from rdeepsense.estimators import RDeepSenseRegressor
     from rdeepsense.experiments.paper.presets import Preset
+    from rdeepsense.experiments.paper.results import StudyResults
+    from rdeepsense.experiments.paper.task_results import TaskResults
     from rdeepsense.experiments.tasks.known_truth import KnownTruth
     from rdeepsense.plot.figures import Slice
 
@@ -46,11 +54,33 @@ LINES = {
 }
 
 
+@dataclass(frozen=True)
+class DemoMachine(Machine):
+    """The machine, and how many threads of it were used."""
+
+    threads_used: int = 1
+
+
+@dataclass(frozen=True)
+class DemoResults(Record):
+    """Everything that results.json holds of the simulated sensor."""
+
+    data: str
+    simulated: bool
+    seed: int
+    rows: Mapping[str, int]  # by part
+    deviation_floor: float
+    predictors: Mapping[str, Mapping[str, float]]  # figures by predictor
+    fit_seconds: float
+    machine: DemoMachine
+    versions: Mapping[str, str]
+
+
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the files; made if absent.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and training.")] = 0,
 ) -> None:
-    """The short tour: a simulated sensor beside its truth, then one task by all methods.
+    """Take the short tour: a simulated sensor beside its truth, then one task by all methods.
 
     Writes demo.png, demo.svg, results.json and model.safetensors of the sensor, and the report on
     the task, simulated taxi trips, to a folder of its own. Takes two minutes or so on two cores.
@@ -68,8 +98,8 @@ def task_tour(
     preset: Preset | None = None,
     jobs: int | None = None,
     quiet: bool = False,
-) -> dict[str, Any]:
-    """All methods on one simulated task, and the report; returns what results.json holds."""
+) -> StudyResults:
+    """Run all methods on one simulated task and write the report; return its results."""
     make_folder(out)
     from rdeepsense.experiments.paper.presets import PRESETS
     from rdeepsense.experiments.paper.run import default_methods, run
@@ -82,37 +112,37 @@ def task_tour(
     )
     outcome = run((TASK,), size, out, seed=seed, jobs=jobs, quiet=quiet)
     files = write(outcome.results, out)
-    terminal.table(_methods(outcome.results["tasks"][TASK]))
+    terminal.table(_methods(outcome.results.tasks[TASK]))
     report = next(file for file in files if file.name == "report.html")
     terminal.line(f"wrote {report}: all methods, every table and figure, what holds of the claims")
     check_complete(outcome)
     return outcome.results
 
 
-def _methods(task: dict[str, Any]) -> Any:
-    """One method of each family."""
+def _methods(task: TaskResults) -> Table:
+    """Return a row for one method of each family."""
     from rdeepsense.experiments.report.cell_text import count, number
     from rdeepsense.experiments.report.method_styles import representatives
     from rdeepsense.experiments.report.task_tables import ours
 
     note = (
-        f"Mean ± standard error over test {task['grouped_by']}s and trainings. Area: deviation "
-        f"area, {task['floor']:.4f} for a perfect model. KL: from the truth, in nats."
+        f"Mean ± standard error over test {task.grouped_by}s and trainings. Area: deviation "
+        f"area, {task.floor:.4f} for a perfect model. KL: from the truth, in nats."
     )
-    columns = ["", "passes", f"MAE ({task['unit']})", "NLL", "area", "KL"]
-    table = new_table(f"Simulated data, {task['rows']['test']:,} test rows", columns, note)
-    for name in representatives(task["methods"]):
-        method = task["methods"][name]
-        mae, nll = (number(*ours(method["figures"], key)) for key in ("mae", "nll"))
-        alone = (number(method["figures"][key]) for key in ("deviation_area", "kl"))
-        table.add_row(name, count(method["passes"]), mae, nll, *alone)
+    columns = ["", "passes", f"MAE ({task.unit})", "NLL", "area", "KL"]
+    table = new_table(f"Simulated data, {task.rows.test:,} test rows", columns, note)
+    for name in representatives(task.methods):
+        method = task.methods[name]
+        mae, nll = (number(*ours(method.figures, key)) for key in ("mae", "nll"))
+        alone = (number(method.figures[key]) for key in ("deviation_area", "kl"))
+        table.add_row(name, count(method.passes), mae, nll, *alone)
     return table
 
 
 def known_truth_tour(
     out: Path, seed: int, terminal: Terminal, rows: int = 4_000, test_rows: int = 20_000
-) -> dict[str, Any]:
-    """Fit the sensor, draw and judge it beside the truth; returns what results.json holds."""
+) -> DemoResults:
+    """Fit the sensor, draw and score it beside the truth; return what results.json holds."""
     require("matplotlib", "report")
     make_folder(out)
     from rdeepsense.estimators import RDeepSenseRegressor
@@ -138,7 +168,7 @@ def known_truth_tour(
     model.save(out / "model.safetensors")
     figure = known_truth(_slice(model, seed), test.truth, once, test.y)
     pictures = save(figure, out / "demo")
-    write_json(out / "results.json", results)
+    write_json(out / "results.json", results.to_json())
 
     terminal.table(_table(results))
     for path in (*pictures, out / "results.json", out / "model.safetensors"):
@@ -146,14 +176,16 @@ def known_truth_tour(
     return results
 
 
-def _timed(model: Any, test: KnownTruth, samples: int | None) -> tuple[Gaussian, float]:
+def _timed(
+    model: RDeepSenseRegressor, test: KnownTruth, samples: int | None
+) -> tuple[Gaussian, float]:
     begin = time.perf_counter()
     dist: Gaussian = model.predict_dist(test.X, samples)
     return dist, time.perf_counter() - begin
 
 
 def _compare(dist: Gaussian, test: KnownTruth, passes: int, seconds: float) -> dict[str, float]:
-    """The figures of one predictor; mean and std are compared with those of y given x."""
+    """Return the figures of one predictor; mean and std are compared with those of y given x."""
     import numpy as np
 
     from rdeepsense import metrics
@@ -171,45 +203,40 @@ def _compare(dist: Gaussian, test: KnownTruth, passes: int, seconds: float) -> d
 
 def _results(
     seed: int,
-    model: Any,
+    model: RDeepSenseRegressor,
     test: KnownTruth,
     predictors: dict[str, dict[str, float]],
     fit_seconds: float,
-) -> dict[str, Any]:
+) -> DemoResults:
     import numpy as np
     import torch
 
     from rdeepsense import metrics
 
-    return {
-        "data": "simulated: the known-truth task",
-        "simulated": True,
-        "seed": seed,
-        "rows": {
+    return DemoResults(
+        data="simulated: the known-truth task",
+        simulated=True,
+        seed=seed,
+        rows={
             "train": model.training_["rows"],
             "validation": model.training_["validation_rows"],
             "test": len(test.y),
         },
-        "deviation_floor": metrics.deviation_floor(len(test.y)),
-        "predictors": predictors,
-        "fit_seconds": fit_seconds,
-        "machine": {
-            "processor": platform.machine(),
-            "system": platform.system(),
-            "cores": os.cpu_count(),
-            "threads_used": 1,
-        },
-        "versions": {
+        deviation_floor=metrics.deviation_floor(len(test.y)),
+        predictors=predictors,
+        fit_seconds=fit_seconds,
+        machine=DemoMachine.this(),
+        versions={
             "rdeepsense": __version__,
             "python": platform.python_version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
         },
-    }
+    )
 
 
-def _slice(model: Any, seed: int) -> Slice:
-    """Along x0 at x1 = x2 = 1, x3 = 0."""
+def _slice(model: RDeepSenseRegressor, seed: int) -> Slice:
+    """Predict along x0 at x1 = x2 = 1, x3 = 0."""
     import numpy as np
 
     from rdeepsense.experiments.tasks.known_truth import truth_at
@@ -227,14 +254,14 @@ def _slice(model: Any, seed: int) -> Slice:
     )
 
 
-def _table(results: dict[str, Any]) -> Any:
-    """A row for each figure, a column for each predictor, the truth's own figures first."""
+def _table(results: DemoResults) -> Table:
+    """Return a row for each figure, a column for each predictor, the truth's own figures first."""
     note = (
-        f"A perfect model's deviation area is {results['deviation_floor']:.4f} on average. "
+        f"A perfect model's deviation area is {results.deviation_floor:.4f} on average. "
         f"MC{PASSES} keeps the scale that was fitted for the single pass."
     )
-    title = f"Simulated data, {results['rows']['test']:,} test rows"
-    predictors = results["predictors"]
+    title = f"Simulated data, {results.rows['test']:,} test rows"
+    predictors = results.predictors
     table = new_table(title, ["", *predictors], note)
     for key, name in LINES.items():
         values = [predictor[key] for predictor in predictors.values()]

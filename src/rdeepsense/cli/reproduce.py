@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense.cli.data import fetch_hint
 from rdeepsense.cli.terminal import Terminal, make_folder, new_table
-from rdeepsense.errors import RDeepSenseError, require
+from rdeepsense.errors import InputError, RDeepSenseError, require
 
 if TYPE_CHECKING:
-    from rdeepsense.experiments.paper.run import Outcome
+    from rdeepsense.experiments.paper.run import StudyOutcome
 
 
 def reproduce(
@@ -54,23 +55,26 @@ def reproduce(
     from rdeepsense.experiments.report.summary_tables import verdicts
 
     tasks, size = tasks_named(task), preset_named(preset)
+    if data is not None and not data.is_dir():
+        raise InputError(f"--data {data}: there is no such folder")
     make_folder(out)
     terminal = Terminal(quiet)
     chosen = None if methods is None else methods.split(",")
-    outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
+    with fetch_hint(data):
+        outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
     terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
-    found = verdicts(outcome.results)
+    found = verdicts(outcome.results.claims, list(outcome.results.tasks))
     table = new_table("What holds", ["claim", *found.header[2:]])
     for claim, _, *row in found.rows:
         table.add_row(claim, *("?" if verdict == "not decidable" else verdict for verdict in row))
     terminal.table(table)
     terminal.line(found.caption.replace("not decidable", "not decidable (?)"))
-    tell(terminal, [out / RESULTS, *write(outcome.results, out)])
+    report_files(terminal, [out / RESULTS, *write(outcome.results, out)])
     check_complete(outcome)
 
 
-def tell(terminal: Terminal, files: list[Path]) -> None:
-    """Say what was written; of the figures, where they are and how many files."""
+def report_files(terminal: Terminal, files: list[Path]) -> None:
+    """Print what was written; of the figures, where they are and how many files."""
     figures = [file for file in files if file.parent.name == "figures"]
     for file in files:
         if file not in figures:
@@ -79,8 +83,8 @@ def tell(terminal: Terminal, files: list[Path]) -> None:
         terminal.line(f"wrote {figures[0].parent}: {len(figures)} files, a PNG and SVG of each")
 
 
-def check_complete(outcome: Outcome) -> None:
-    """Cells that failed are an error, once all else is written."""
+def check_complete(outcome: StudyOutcome) -> None:
+    """Raise an error for cells that failed, once all else is written."""
     if outcome.failed:
         label, error = outcome.failed[0]
         raise RDeepSenseError(

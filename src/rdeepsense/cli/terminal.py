@@ -1,14 +1,17 @@
-"""What a command prints, and where it may write."""
+"""Printing on the terminal, and checks of where a command may write."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rdeepsense.errors import InputError
 from rdeepsense.files import write_whole
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class Terminal:
@@ -21,16 +24,16 @@ class Terminal:
         self._console = Console(markup=False, highlight=False, quiet=quiet)
 
     def line(self, text: str = "") -> None:
-        """One line; never wrapped, so that a path can be copied from it."""
+        """Print one line; never wrapped, so that a path can be copied from it."""
         self._console.print(text, soft_wrap=True)
 
-    def table(self, table: Any) -> None:
-        """A rich table, no wider than the terminal."""
+    def table(self, table: Table) -> None:
+        """Print a table, no wider than the terminal."""
         self._console.print(table)
 
 
-def new_table(title: str, columns: list[str], caption: str | None = None) -> Any:
-    """A rich table in the style of this command line: names left, numbers right."""
+def new_table(title: str, columns: list[str], caption: str | None = None) -> Table:
+    """Return a rich table in the style of this command line: names left, numbers right."""
     from rich import box
     from rich.table import Table
 
@@ -76,6 +79,6 @@ def make_folder(out: Path) -> None:
         raise InputError(f"--out {out}: the folder cannot be written to")
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Readable JSON, whole or not at all."""
+def write_json(path: Path, content: dict[str, object]) -> None:
+    """Write readable JSON, whole or not at all."""
     write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from rdeepsense.data.checks import check_choice, check_length, check_whole
@@ -15,7 +15,13 @@ from rdeepsense.data.splits import distinct
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.methods import METHODS, REFERENCE, TASKS, Method, by_family, parse_all
 from rdeepsense.experiments.report.html import fragment
-from rdeepsense.experiments.uci.statistics import summarise, with_error
+from rdeepsense.experiments.uci.statistics import (
+    BySplit,
+    SplitScore,
+    Summary,
+    summarise,
+    with_error,
+)
 from rdeepsense.experiments.uci.trial import run_trial
 from rdeepsense.progress import progress_for
 
@@ -34,42 +40,38 @@ NAMES = {"nll": "NLL", "rmse": "RMSE", "mae": "MAE", "crps": "CRPS", "coverage_9
 class Comparison:
     """A table with a row for each method; prints as text, shows as HTML in a notebook.
 
-    `figures[method][split]` holds the figures of each split, `rows` what they say together.
+    `scores[method][split]` holds the figures of each split, `rows` what they say together.
     """
 
     task: str
     methods: tuple[Method, ...]
-    figures: dict[str, dict[int, dict[str, Any]]]
+    scores: Mapping[str, BySplit]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Means, standard errors (`_se`), paired differences (`_difference`) and cost."""
-        reference = self.figures.get(REFERENCE)
+    def rows(self) -> list[Summary]:
+        """Means, standard errors, paired differences and cost of each method."""
+        reference = self.scores.get(REFERENCE)
         return [
-            {
-                "method": method.name,
-                "passes": method.passes,
-                **summarise(self.figures[method.name], reference, self.task),
-            }
+            summarise(method, self.scores[method.name], reference, self.task)
             for method in self.methods
         ]
 
     @property
     def caption(self) -> str:
         """How to read the table."""
-        splits = len(next(iter(self.figures.values())))
+        splits = len(next(iter(self.scores.values())))
         text = (
             f"{splits} random test splits; mean ± standard error over splits, which share rows "
             "and so are not quite independent."
         )
-        if REFERENCE in self.figures:
+        if REFERENCE in self.scores:
             text += f" NLL - {REFERENCE}: paired, above 0 where the single pass is better."
         if self.task == "regression":
             text += " Deviation area: all splits pooled; a perfect model has the floor on average."
         return text
 
     def table(self) -> str:
-        """Aligned text, as `print` shows it."""
+        """Return aligned text, as `print` shows it."""
         header, cells = self._cells()
         widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
         lines = [
@@ -81,17 +83,17 @@ class Comparison:
         ]
         return "\n".join([*lines, "", self.caption])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
+    def to_json(self) -> dict[str, object]:
+        """Return plain data, ready for `json.dumps`."""
         splits = [
-            {"method": name, "split": split, **figures}
-            for name, by_split in self.figures.items()
-            for split, figures in by_split.items()
+            {"method": name, "split": split, **score.to_json()}
+            for name, by_split in self.scores.items()
+            for split, score in by_split.items()
         ]
-        return {"task": self.task, "rows": self.rows, "splits": splits}
+        return {"task": self.task, "rows": [row.to_json() for row in self.rows], "splits": splits}
 
     def plot(self) -> Figure:
-        """NLL differences with error bars and, for regression, deviation areas with their floor."""
+        """Draw NLL differences and, for regression, deviation areas with their floor."""
         from rdeepsense.experiments.report.comparison import comparison_figure
 
         return comparison_figure({"": self.rows})
@@ -103,32 +105,32 @@ class Comparison:
         return fragment(*self._cells(), self.caption)
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """The header and the cells, as text."""
-        keys, paired = FIGURES[self.task], REFERENCE in self.figures
+        """Return the header and the cells, as text."""
+        keys, paired = FIGURES[self.task], REFERENCE in self.scores
         header = ["method", "passes", "NLL", *([f"NLL - {REFERENCE}"] if paired else [])]
         header += [NAMES[key] for key in keys[1:]]
         header += ["deviation area (floor)"] * (self.task == "regression") + ["fit seconds"]
         cells = []
         for row in self.rows:
-            line = [row["method"], "-" if row["passes"] is None else str(row["passes"])]
-            line.append(with_error(row["nll"], row["nll_se"]))
+            line = [row.method, "-" if row.passes is None else str(row.passes)]
+            line.append(with_error(*row.means["nll"]))
             if paired:
-                difference = with_error(row["nll_difference"], row["nll_difference_se"], True)
-                line.append("" if row["method"] == REFERENCE else difference)
-            line += [with_error(row[key], row[f"{key}_se"]) for key in keys[1:]]
-            if self.task == "regression":
-                line.append(f"{row['pooled_area']:.3f} ({row['pooled_floor']:.3f})")
-            cells.append([*line, f"{row['fit_seconds']:.1f}"])
+                difference = with_error(*row.differences["nll"], signed=True)
+                line.append("" if row.method == REFERENCE else difference)
+            line += [with_error(*row.means[key]) for key in keys[1:]]
+            if row.pooled is not None:
+                line.append(f"{row.pooled.pooled_area:.3f} ({row.pooled.pooled_floor:.3f})")
+            cells.append([*line, f"{row.fit_seconds:.1f}"])
         return header, cells
 
 
 def compare(
-    X: Any,
-    y: Any,
+    X: ArrayLike,
+    y: ArrayLike,
     methods: Sequence[str] = METHODS,
     splits: int = 5,
     test_fraction: float = 0.1,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     random_state: int = 0,
     hidden: Sequence[int] = (64, 64),
     task: str = "auto",
@@ -136,7 +138,7 @@ def compare(
     *,
     epochs: int | None = None,
 ) -> Comparison:
-    """Fit each method on `splits` random splits of the rows and judge it on their test rows.
+    """Fit each method on `splits` random splits of the rows and score it on their test rows.
 
     Parameters
     ----------
@@ -148,26 +150,26 @@ def compare(
     hidden, epochs : the layers and the training of every network; None follows the recipe.
     task : "regression", "classification" or "auto", which takes text and yes/no as classes.
 
-    Every choice that a method leaves open is made on training rows; test rows only judge.
+    Every choice that a method leaves open is made on training rows; test rows only score.
     """
     chosen = parse_all(methods)
     check_whole("splits", splits, 1)
     check_whole("random_state", random_state, 0)
     if not 0 < test_fraction < 1:
         raise InputError(f"test_fraction = {test_fraction!r} must lie between 0 and 1")
-    X = check_array(X, dtype=(np.float64, np.float32))
-    y = np.asarray(y)
-    check_length("y", len(y), len(X))
-    task = _task(task, y)
-    if groups is not None:
-        groups = np.asarray(groups)
-        check_length("groups", len(groups), len(X))
+    inputs = check_array(X, dtype=(np.float64, np.float32))
+    targets = np.asarray(y)
+    check_length("y", len(targets), len(inputs))
+    task = _task(task, targets)
+    users = None if groups is None else np.asarray(groups)
+    if users is not None:
+        check_length("groups", len(users), len(inputs))
     families = by_family(chosen)
     tests = [
-        _test_rows(X, y, test_fraction, random_state + split, groups, task)
+        _test_rows(inputs, targets, test_fraction, random_state + split, users, task)
         for split in range(splits)
     ]
-    figures: dict[str, dict[int, dict[str, Any]]] = {method.name: {} for method in chosen}
+    scores: dict[str, dict[int, SplitScore]] = {method.name: {} for method in chosen}
     progress = progress_for(verbose)
     progress.start("comparing", splits * len(families), 0)
     try:
@@ -176,23 +178,24 @@ def compare(
                 trial = run_trial(
                     family,
                     task,
-                    (X[~test], y[~test]),
-                    (X[test], y[test]),
+                    (inputs[~test], targets[~test]),
+                    (inputs[test], targets[test]),
                     hidden,
                     random_state + split,
-                    None if groups is None else groups[~test],
+                    None if users is None else users[~test],
                     epochs,
                 )
-                for name, own in trial["methods"].items():
-                    figures[name][split] = {"fit_seconds": trial["fit_seconds"], **own}
+                for name, own in trial.methods.items():
+                    scores[name][split] = SplitScore(trial.fit_seconds, own)
                 done = split * len(families) + number
                 progress.update(done, f"split {split + 1} of {splits}, {family[0].family}")
     finally:
         progress.close()
-    return Comparison(task, chosen, figures)
+    return Comparison(task, chosen, scores)
 
 
-def _task(task: str, y: NDArray[Any]) -> str:
+def _task(task: str, y: NDArray[np.generic]) -> str:
+    """Return the task; classes are what cannot be numbers."""
     check_choice("task", task, ("auto", *TASKS))
     if task != "auto":
         return task
@@ -200,14 +203,14 @@ def _task(task: str, y: NDArray[Any]) -> str:
 
 
 def _test_rows(
-    X: NDArray[Any],
-    y: NDArray[Any],
+    X: NDArray[np.float64],
+    y: NDArray[np.generic],
     fraction: float,
     seed: int,
-    groups: NDArray[Any] | None,
+    groups: NDArray[np.generic] | None,
     task: str,
 ) -> NDArray[np.bool_]:
-    """Which rows test: whole groups, or whole cells of equal inputs; classes keep their share."""
+    """Mark the test rows: whole groups, or all rows of equal inputs; classes keep their share."""
     labels = None
     if task == "classification" and groups is None:
         labels = np.unique(y, return_inverse=True)[1]

@@ -8,11 +8,9 @@ noise, calibration) is chosen on validation rows.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rdeepsense.errors import InputError, require
 
@@ -31,8 +29,8 @@ class Family:
 
     estimator: str  # "RDeepSense" stands for RDeepSenseRegressor and RDeepSenseClassifier
     about: str
-    options: dict[str, Any]
-    regression_options: dict[str, Any]
+    options: dict[str, object]  # arguments of the estimator
+    regression_options: dict[str, object]
     passes_option: str | None = None  # the argument that fixes how many passes it is fitted for
     is_network: bool = True
 
@@ -120,19 +118,19 @@ class Method:
 
     @property
     def passes(self) -> int | None:
-        """Forward passes of one prediction; None for the GP, which is no network."""
+        """Return the forward passes of one prediction; None for the GP, which is no network."""
         if not FAMILIES[self.family].is_network:
             return None
         return self.samples or 1
 
     @property
     def about(self) -> str:
-        """One line for a legend."""
+        """Return one line for a legend."""
         return FAMILIES[self.family].about
 
 
 def parse(name: str) -> Method:
-    """The method of that name."""
+    """Return the method of that name."""
     text = " ".join(str(name).split())
     if text.lower() in _SINGLE:
         single = _SINGLE[text.lower()]
@@ -149,7 +147,7 @@ def parse(name: str) -> Method:
 
 
 def parse_all(names: Iterable[str]) -> tuple[Method, ...]:
-    """The methods of these names, each once; what GP needs is checked at once."""
+    """Return the methods of these names, each once; what GP needs is checked at once."""
     if isinstance(names, str):
         names = names.split(",")
     methods = tuple(dict.fromkeys(parse(name) for name in names))
@@ -161,32 +159,9 @@ def parse_all(names: Iterable[str]) -> tuple[Method, ...]:
 
 
 def by_family(methods: Sequence[Method]) -> dict[str, tuple[Method, ...]]:
-    """The methods that share a fitted model, family by family in the order given."""
+    """Return the methods that share a fitted model, family by family in the order given."""
     families = dict.fromkeys(method.family for method in methods)
     return {
         family: tuple(method for method in methods if method.family == family)
         for family in families
     }
-
-
-def build(
-    methods: Sequence[Method],
-    task: str,
-    hidden: Sequence[int],
-    random_state: int,
-    epochs: int | None = None,
-) -> Any:
-    """The unfitted estimator that serves all these methods of one family."""
-    if task not in TASKS:
-        raise InputError(f"task = {task!r} is unknown; accepted: {', '.join(TASKS)}")
-    family = FAMILIES[methods[0].family]
-    options: dict[str, Any] = {"random_state": random_state, "verbose": False, **family.options}
-    if family.is_network:
-        options |= {"hidden": tuple(hidden), "epochs": epochs}
-    if task == "regression":
-        options |= family.regression_options
-    if family.passes_option is not None:
-        options[family.passes_option] = max(method.samples or 1 for method in methods)
-    kind = "Regressor" if task == "regression" else "Classifier"
-    estimators = importlib.import_module("rdeepsense.estimators")
-    return getattr(estimators, family.estimator + kind)(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,16 @@ from rdeepsense.experiments.paper import rules
 from rdeepsense.experiments.paper.claims import CLAIMS, RDS, claims_of
 from rdeepsense.experiments.paper.evidence import NO, OPEN, YES, Difference, Evidence
 from rdeepsense.experiments.paper.presets import ALPHAS, METHODS, TASKS
+from rdeepsense.experiments.paper.study import PartSizes
+from rdeepsense.experiments.paper.task_results import AlphaPoint, MethodResults, TaskResults
+from rdeepsense.experiments.paper.trainings import PredictionCost
 
 BLOCKS = np.random.default_rng(0).normal(size=50) * 0.01  # a block effect that all methods share
 
 
 def point(
     cost: float | None = None, own: float = 0.0, trained: float = 0.0, **figures: float
-) -> dict[str, Any]:
+) -> MethodResults:
     """Figures whose errors are shared by all methods, but for noise of size `own`.
 
     Three trainings differ by `trained`.
@@ -26,16 +30,34 @@ def point(
     dropped = {name: (value + BLOCKS + noise).tolist() for name, value in figures.items()}
     costs = None
     if cost is not None:
-        costs = {"microseconds": cost, "millijoules": cost / 10, "energy": "estimated"}
+        costs = PredictionCost(microseconds=cost, millijoules=cost / 10, energy="estimated",
+                               multiply_adds=1, bytes=1)  # fmt: skip
     by_seed = {name: [value - trained, value, value + trained] for name, value in figures.items()}
-    return {"figures": figures, "jackknife": dropped, "by_seed": by_seed, "cost": costs}
+    return MethodResults(
+        about="", fit_seconds=1.0, chosen=None, figures=figures, calibration=None, passes=1,
+        risk_coverage=None, group_coverage=None, warnings=(), seeds=3, jackknife=dropped,
+        by_seed=by_seed, cost=costs,
+    )  # fmt: skip
 
 
-def evidence(points: dict[str, Any], kind: str = "regression", floor: float = 0.01) -> Evidence:
-    study = [{"alpha": float(name[6:]), **p["figures"], **p}
+def task_of(
+    methods: dict[str, MethodResults], study: list[AlphaPoint], kind: str, floor: float = 0.01
+) -> TaskResults:
+    """A task with these methods and this alpha study."""
+    return TaskResults(
+        title="", kind=kind, simulated=True, source="", unit="", classes=(), split="",
+        grouped_by="", rows=PartSizes(1, 1, 1), inputs=1, outputs=1, target=None, floor=floor,
+        methods=methods, alpha_study=study, examples=None,
+    )  # fmt: skip
+
+
+def evidence(
+    points: dict[str, MethodResults], kind: str = "regression", floor: float = 0.01
+) -> Evidence:
+    study = [AlphaPoint(float(name[6:]), p.figures, (), p.jackknife, 3, p.by_seed)
              for name, p in points.items() if name.startswith("alpha ")]  # fmt: skip
-    return Evidence({"kind": kind, "floor": floor, "alpha_study": study,
-                     "methods": {n: p for n, p in points.items() if "alpha" not in n}})  # fmt: skip
+    methods = {name: p for name, p in points.items() if "alpha" not in name}
+    return Evidence(task_of(methods, study, kind, floor))
 
 
 def verdict(rule: rules.Rule, **options: Any) -> str:
@@ -59,7 +81,7 @@ def test_a_shared_block_effect_drops_out_of_a_difference() -> None:
     found = evidence({"a": point(nll=1.0), "b": point(nll=1.001)})
     assert found.difference("b", "a", "nll").error == pytest.approx(0, abs=1e-12)
     assert found.value("a", "nll").error == pytest.approx(49 / 50 * BLOCKS.std() * 50**0.5, rel=0.1)
-    other = point(nll=1.0) | {"jackknife": {}}
+    other = replace(point(nll=1.0), jackknife={})
     assert evidence({"a": point(nll=1.0), "b": other}).difference("a", "b", "nll").error is None
 
 
@@ -75,7 +97,7 @@ def test_training_noise_can_undo_a_verdict() -> None:
     # what both methods owe to the training of one model drops out
     points["a"] = point(nll=1.0, trained=0.3)
     assert verdict(rule, points=points) == YES
-    points["a"]["by_seed"] = {"nll": [1.0]}
+    points["a"] = replace(points["a"], by_seed={"nll": [1.0]})
     assert verdict(rule, points=points) == OPEN
 
 
@@ -151,7 +173,9 @@ def test_costs() -> None:
     assert verdict(rules.saves("a", ["b", "c"], 0.9), points=points) == NO
     points["d"] = point(cost=90.0)  # saves 89 %: its time could be noise, its energy is counted
     assert verdict(rules.saves("a", ["d"], 0.9), points=points) == NO
-    points["d"]["cost"]["millijoules"] = 10.0
+    cost = points["d"].cost
+    assert cost is not None
+    points["d"] = replace(points["d"], cost=replace(cost, millijoules=10.0))
     assert verdict(rules.saves("a", ["d"], 0.9), points=points) == OPEN
     assert verdict(rules.cheapest("a", ["b"]), points=points) == YES
     assert verdict(rules.cheapest("a", ["b", "c"]), points=points) == NO
@@ -173,7 +197,7 @@ def test_all_parts_must_hold() -> None:
     assert verdict(rules.all_of(open_, no), points={}) == NO
 
 
-def whole(kind: str) -> dict[str, Any]:
+def whole(kind: str) -> TaskResults:
     """All methods and alphas alike but for RDeepSense-paper, which is better in everything."""
     good = 1 if kind == "regression" else -1
     names = (("nll", "mae", "deviation_area", "deviation_area_signed") if good == 1
@@ -184,21 +208,21 @@ def whole(kind: str) -> dict[str, Any]:
         values = {n: 1.0 + (-0.5 if n in ("nll", "mae", "deviation_area") else 0.5) * better
                   for n in names}  # fmt: skip
         methods[name] = point(cost=10.0 if better else 100.0, own=1e-3, **values)
-    study = [{"alpha": a, **dict.fromkeys(names, 1.0)} for a in ALPHAS]
-    return {"kind": kind, "floor": 0.01, "methods": methods, "alpha_study": study}
+    study = [AlphaPoint(alpha, dict.fromkeys(names, 1.0)) for alpha in ALPHAS]
+    return task_of(methods, study, kind)
 
 
 def test_every_claim_gets_a_row_of_the_schema() -> None:
     tasks = {name: whole("classification" if name == "HHAR" else "regression") for name in TASKS}
-    rows = claims_of({"tasks": tasks})
+    rows = claims_of(tasks)
     assert len(rows) == sum(len(claim.tasks) for claim in CLAIMS)
-    assert {row["section"] for row in rows} == {"4.4", "4.5", "4.6"}
-    assert {row["verdict"] for row in rows} == {YES, NO, OPEN}
+    assert {row.section for row in rows} == {"4.4", "4.5", "4.6"}
+    assert {row.verdict for row in rows} == {YES, NO, OPEN}
     for row in rows:
-        assert list(row) == ["section", "claim", "task", "verdict", "measured", "why"]
-        assert row["why"]
-        assert not row["why"].startswith("not measured"), row
-    found = {(row["task"], row["claim"]): row["verdict"] for row in rows}
+        assert list(row.to_json()) == ["section", "claim", "task", "verdict", "measured", "why"]
+        assert row.why
+        assert not row.why.startswith("not measured"), row
+    found = {(row.task, row.claim): row.verdict for row in rows}
     assert found["BPEst", "RDeepSense has the best NLL, but for RDeepSense-MC20"] == YES
     assert found["HHAR", "RDeepSense has the best accuracy, but for RDeepSense-MC20"] == YES
     assert found["HHAR", "RDeepSense's NLL is 0.161"] == OPEN
@@ -208,11 +232,9 @@ def test_every_claim_gets_a_row_of_the_schema() -> None:
 
 def test_what_was_not_run_is_not_decidable() -> None:
     task = whole("regression")
-    del task["methods"]["GP"]
-    for name in task["methods"]:
-        task["methods"][name]["cost"] = None
-    rows = claims_of({"tasks": {"BPEst": task}})
-    found = {row["claim"]: (row["verdict"], row["why"]) for row in rows}
+    left = {name: replace(own, cost=None) for name, own in task.methods.items() if name != "GP"}
+    rows = claims_of({"BPEst": replace(task, methods=left)})
+    found = {row.claim: (row.verdict, row.why) for row in rows}
     assert found["RDeepSense is better calibrated than GP"] == (OPEN, "not measured here: GP")
     costs = "RDeepSense-MC20 takes about 20 times the time and energy of RDeepSense"
     assert found[costs] == (OPEN, f"not measured here: time of {RDS}-MC20")

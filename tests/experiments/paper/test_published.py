@@ -34,5 +34,8 @@ def test_tables_are_complete() -> None:
     for task in TASKS:
         for name in ("accuracy", "f1", "nll", "mefp") if task == "HHAR" else ("mae", "nll"):
             assert all(figure(task, method, name) is not None for method in paper)
-    assert DATA["NYCommute"]["train"] == 10_287_766
-    assert DATA["BPEst"]["max"] == 199.93
+    sizes, minutes = DATA["NYCommute"]
+    assert (sizes.train, sizes.test) == (10_287_766, 214_328)
+    assert minutes is not None
+    assert minutes.max == 1439.5
+    assert DATA["HHAR"][1] is None  # classes have no range

@@ -45,7 +45,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-def study_of(tiny: Preset, out: Path, methods: tuple[str, ...] = SOME, **more: Any) -> run.Outcome:
+def study_of(
+    tiny: Preset, out: Path, methods: tuple[str, ...] = SOME, **more: Any
+) -> run.StudyOutcome:
     return run.run(("GasSen",), tiny, out, methods=methods, jobs=1, quiet=True, **more)
 
 
@@ -57,17 +59,18 @@ def test_finished_cells_are_not_run_again(tiny: Preset, tmp_path: Path, calls: l
     )] + ["cost"]  # fmt: skip
     again = study_of(tiny, tmp_path)
     assert (again.ran, len(calls)) == (0, 17)
-    assert again.results == first.results == json.loads((tmp_path / "results.json").read_text())
+    assert again.results == first.results
+    assert again.results.to_json() == json.loads((tmp_path / "results.json").read_text())
 
     next((tmp_path / "cells").glob("GasSen-SSP-paper-seed-1-*.json")).write_text('{"half of a fi')
     mended = study_of(tiny, tmp_path)
     assert (mended.ran, calls[17:]) == (1, ["family SSP-paper 1"])
-    ours, theirs = (o.results["tasks"]["GasSen"]["methods"]["SSP-2-paper"] for o in (mended, first))
-    assert ours["figures"] == theirs["figures"]  # the same to the last bit
+    ours, theirs = (o.results.tasks["GasSen"].methods["SSP-2-paper"] for o in (mended, first))
+    assert ours.figures == theirs.figures  # the same to the last bit
 
     more = study_of(replace(tiny, seeds=3), tmp_path)
     assert more.ran == 8  # the third seed alone
-    assert more.results["seeds"] == 3
+    assert more.results.seeds == 3
 
 
 def test_figures_are_means_over_seeds_on_the_same_rows(tiny: Preset, tmp_path: Path) -> None:
@@ -75,16 +78,16 @@ def test_figures_are_means_over_seeds_on_the_same_rows(tiny: Preset, tmp_path: P
     both = study_of(tiny, tmp_path, names).results
     one, other = (study_of(replace(tiny, seeds=1), tmp_path / str(seed), names, seed=seed).results
                   for seed in (0, 1))  # fmt: skip
-    method = both["tasks"]["GasSen"]["methods"]["SSP-1-paper"]
-    single = one["tasks"]["GasSen"]["methods"]["SSP-1-paper"]
-    assert method["by_seed"]["nll"][0] == single["figures"]["nll"]
-    assert method["by_seed"]["nll"][1] != single["figures"]["nll"]
-    assert method["figures"]["nll"] == pytest.approx(sum(method["by_seed"]["nll"]) / 2)
-    assert method["figures"]["nll_se"] > single["figures"]["nll_se"] / 2
-    assert "each from a seed of its own" in both["errors"]
-    assert "trained once" in one["errors"]
+    method = both.tasks["GasSen"].methods["SSP-1-paper"]
+    single = one.tasks["GasSen"].methods["SSP-1-paper"]
+    assert method.by_seed["nll"][0] == single.figures["nll"]
+    assert method.by_seed["nll"][1] != single.figures["nll"]
+    assert method.figures["nll"] == pytest.approx(sum(method.by_seed["nll"]) / 2)
+    assert method.figures["nll_se"] > single.figures["nll_se"] / 2
+    assert "each from a seed of its own" in both.errors
+    assert "trained once" in one.errors
     # another seed of the whole study is other rows too
-    assert one["tasks"]["GasSen"]["target"] != other["tasks"]["GasSen"]["target"]
+    assert one.tasks["GasSen"].target != other.tasks["GasSen"].target
 
 
 def test_killed_in_the_middle(
@@ -119,7 +122,7 @@ def test_a_failed_cell_is_told_and_tried_again(
         outcome = study_of(tiny, tmp_path)
     assert outcome.failed[0] == ("GasSen, alpha 0.0, seed 0", "no usable network")
     assert (len(outcome.failed), outcome.ran) == (12, 6)
-    assert outcome.results["tasks"]["GasSen"]["alpha_study"] == []
+    assert outcome.results.tasks["GasSen"].alpha_study == []
     assert study_of(tiny, tmp_path).ran == 12
 
 
@@ -130,12 +133,14 @@ def test_other_settings_are_other_cells(tiny: Preset, tmp_path: Path) -> None:
     assert study_of(tiny, tmp_path, names, seed=1).ran == 4
     assert study_of(replace(tiny, hidden=(5,)), tmp_path, names).ran == 4
     assert study_of(tiny, tmp_path, names).results == first.results
-    assert first.results["command"] == "rdeepsense reproduce GasSen --preset tiny"
+    assert first.results.command == "rdeepsense reproduce GasSen --preset tiny"
 
 
 def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
     once = replace(tiny, seeds=1)
-    results = run.run(("GasSen", "HHAR"), once, tmp_path, jobs=1, quiet=True).results
+    study = run.run(("GasSen", "HHAR"), once, tmp_path, jobs=1, quiet=True).results
+    assert type(study).from_json(study.to_json()) == study
+    results: dict[str, Any] = json.loads((tmp_path / "results.json").read_text())
     assert set(results) == {"preset", "command", "date", "machine", "versions", "seconds", "device",
                             "seeds", "errors", "tasks", "claims"}  # fmt: skip
     assert results["device"]["profile"] in ("Intel Edison", "this machine")
@@ -176,8 +181,8 @@ def test_processes_give_the_same_figures(tiny: Preset, tmp_path: Path) -> None:
     here = study_of(tiny, tmp_path / "here", names)
     there = run.run(("GasSen",), tiny, tmp_path / "there", methods=names, jobs=2, quiet=True)
     for name in names:
-        ours, theirs = (o.results["tasks"]["GasSen"]["methods"][name] for o in (here, there))
-        assert ours["figures"] == theirs["figures"]
+        ours, theirs = (o.results.tasks["GasSen"].methods[name] for o in (here, there))
+        assert ours.figures == theirs.figures
 
 
 def test_groups_are_whole_and_no_test_row_is_learnt_from(tiny: Preset) -> None:
@@ -202,7 +207,7 @@ def test_real_data_is_known_by_its_files(tiny: Preset, tmp_path: Path) -> None:
     assert study.data_key("GasSen") == before
     file.write_text("other")
     assert study.data_key("GasSen") != before
-    with pytest.raises(InputError, match="there is no such folder"):
+    with pytest.raises(InputError, match="data = .*absent: there is no such folder"):
         Study(tiny, tmp_path / "absent", 0).data_key("GasSen")
 
 
@@ -243,6 +248,6 @@ def test_a_warning_belongs_to_the_method_it_is_of(
         return predict(model, method, parts)
 
     monkeypatch.setattr(fits, "_predict", warning)
-    found = study_of(tiny, tmp_path, ("SSP-1-paper", "SSP-2-paper")).results["tasks"]["GasSen"]
-    warned = {name: "of two" in method["warnings"] for name, method in found["methods"].items()}
+    found = study_of(tiny, tmp_path, ("SSP-1-paper", "SSP-2-paper")).results.tasks["GasSen"]
+    warned = {name: "of two" in method.warnings for name, method in found.methods.items()}
     assert warned == {"SSP-1-paper": False, "SSP-2-paper": True}

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from rdeepsense.experiments.paper.seeds import combined, over_seeds
+from rdeepsense.experiments.paper.score import CalibrationCurve
+from rdeepsense.experiments.paper.seeds import alpha_over_seeds, combined, method_over_seeds
+from rdeepsense.experiments.paper.trainings import AlphaTraining, MethodTraining
 
 
 def test_both_sources_add_up() -> None:
@@ -29,8 +31,8 @@ def test_no_error_where_something_is_missing(rows: float | None, by_seed: list[A
     assert combined(rows, by_seed)[0] is None
 
 
-def training(nll: float, kl: float | None = 0.1, **more: Any) -> dict[str, Any]:
-    return {
+def training(nll: float, kl: float | None = 0.1, **more: Any) -> MethodTraining:
+    content = {
         "about": "a method",
         "figures": {"nll": nll, "kl": kl, "crps": 2 * nll, "nll_se": 9.0, "kl_se": 0.03},
         "jackknife": {"nll": [nll - 0.1, nll, nll + 0.1]},
@@ -41,37 +43,51 @@ def training(nll: float, kl: float | None = 0.1, **more: Any) -> dict[str, Any]:
         "faults": {"stuck": {"flagged": nll / 10, "auroc": None}},
         "fit_seconds": nll,
         "chosen": {"likelihood": "student", "alpha": nll},
+        "passes": 1,
         **more,
     }
+    return MethodTraining.from_json(content)
 
 
 def test_means() -> None:
-    found = over_seeds([training(1.0), training(3.0, warnings=["both", "one"])])
-    figures = found["figures"]
-    assert (figures["nll"], figures["crps"], found["seeds"]) == (2.0, 4.0, 2)
-    assert found["by_seed"]["nll"] == [1.0, 3.0]
-    assert found["jackknife"]["nll"] == pytest.approx([1.9, 2.0, 2.1])
+    found = method_over_seeds([training(1.0), training(3.0, warnings=["both", "one"])], None)
+    figures = found.figures
+    assert (figures["nll"], figures["crps"], found.seeds) == (2.0, 4.0, 2)
+    assert found.by_seed["nll"] == [1.0, 3.0]
+    assert found.jackknife["nll"] == pytest.approx([1.9, 2.0, 2.1])
     rows = 2 / 3 * 0.02  # of the leave-one-out values
     assert figures["nll_se"] == pytest.approx(math.sqrt(rows + 2 / 2))
     assert figures["kl_se"] == pytest.approx(0.03)  # no spread of trainings
     assert "crps_se" not in figures
-    assert found["calibration"] == {"levels": [0.5], "observed": [pytest.approx(0.2)]}
-    assert found["risk_coverage"]["risk"] == [2.0, None]
-    assert found["group_coverage"] == [0.0, 2.0]
-    assert found["faults"] == {"stuck": {"flagged": pytest.approx(0.2), "auroc": None}}
-    assert found["fit_seconds"] == 2.0
-    assert found["warnings"] == ["both", "one"]
-    assert found["chosen"] == {"likelihood": "student", "alpha": [1.0, 3.0]}
+    assert found.calibration == CalibrationCurve([0.5], [pytest.approx(0.2)])
+    assert found.risk_coverage is not None
+    assert found.risk_coverage.risk == [2.0, None]
+    assert found.group_coverage == [0.0, 2.0]
+    assert found.faults == {"stuck": {"flagged": pytest.approx(0.2), "auroc": None}}
+    assert found.fit_seconds == 2.0
+    assert found.warnings == ["both", "one"]
+    assert found.chosen == {"likelihood": "student", "alpha": [1.0, 3.0]}
 
 
 def test_a_figure_that_one_training_lacks_has_no_mean() -> None:
-    figures = over_seeds([training(1.0), training(2.0, kl=None)])["figures"]
+    figures = method_over_seeds([training(1.0), training(2.0, kl=None)], None).figures
     assert (figures["kl"], figures["kl_se"], figures["nll"]) == (None, None, 1.5)
 
 
 def test_one_training_is_itself() -> None:
     one = training(1.5)
-    found = over_seeds([one])
-    assert found["figures"]["nll"] == 1.5
-    assert found["figures"]["kl_se"] == 0.03
-    assert (found["chosen"], found["calibration"]) == (one["chosen"], one["calibration"])
+    found = method_over_seeds([one], None)
+    assert found.figures["nll"] == 1.5
+    assert found.figures["kl_se"] == 0.03
+    assert (found.chosen, found.calibration) == (one.chosen, one.calibration)
+
+
+def test_one_alpha_from_its_trainings() -> None:
+    one, other = (AlphaTraining({"nll": v, "nll_se": 9.0}, [], {"nll": [v, v]}) for v in (1.0, 3.0))
+    found = alpha_over_seeds(0.4, [one, other])
+    assert (found.alpha, found.seeds, found.figures["nll"]) == (0.4, 2, 2.0)
+    assert found.figures["nll_se"] == pytest.approx(1.0)
+    assert type(found).from_json(found.to_json()) == found
+    assert list(found.to_json()) == [
+        "alpha", "nll", "nll_se", "warnings", "jackknife", "seeds", "by_seed",
+    ]  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rdeepsense.experiments.paper.results import StudyResults
 from rdeepsense.experiments.report.method_styles import representatives
 from rdeepsense.experiments.report.reproduction import write
 
@@ -208,7 +209,7 @@ def made_results() -> dict[str, Any]:
 
 @pytest.fixture
 def results() -> dict[str, Any]:
-    """Made results to be changed at will."""
+    """Made results as JSON has them, to be changed at will."""
     return made_results()
 
 
@@ -220,5 +221,5 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for one in made["tasks"].values():
         one["methods"] = {name: one["methods"][name] for name in FEW}
     (out / "results.json").write_text(json.dumps(made))
-    write(json.loads((out / "results.json").read_text()), out)
+    write(StudyResults.from_json(json.loads((out / "results.json").read_text())), out)
     return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -14,6 +15,11 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
+from rdeepsense.errors import InputError
+from rdeepsense.experiments.paper.claims import ClaimVerdict
+from rdeepsense.experiments.paper.results import StudyResults
+from rdeepsense.experiments.paper.task_results import TaskResults
+from rdeepsense.experiments.paper.trainings import EnergySource
 from rdeepsense.experiments.report.alpha_figures import alpha_study
 from rdeepsense.experiments.report.calibration_panels import calibration
 from rdeepsense.experiments.report.cell_text import area, choices, number, span
@@ -72,8 +78,13 @@ class Page(HTMLParser):
 
 def texts(results: dict[str, Any]) -> tuple[str, str]:
     """The page and the Markdown file, without writing them."""
-    parts = sections(results)
+    parts = sections(StudyResults.from_json(results))
     return report_page("T", "", parts), markdown("T", "", parts)
+
+
+def read(task: dict[str, Any]) -> TaskResults:
+    """A task from what results.json holds of it."""
+    return TaskResults.from_json(task)
 
 
 def drawn(picture: Picture | None) -> Figure:
@@ -171,7 +182,7 @@ def test_ours_stands_beside_the_papers_and_in_its_convention(results: dict[str, 
     task = results["tasks"]["BPEst"]
     figures = task["methods"]["RDeepSense-paper"]["figures"]
     figures |= {"mae": 12.0, "mae_se": 0.1, "nll": 4.4189, "nll_se": 0.02}
-    table = paper_table("BPEst", task)
+    table = paper_table("BPEst", read(task))
     assert table.title.endswith("(the paper's table 3)")
     row = dict(zip(table.header[:6], table.rows[0], strict=False))
     assert table.rows[0][3] == "14.18"
@@ -186,7 +197,7 @@ def test_ours_stands_beside_the_papers_and_in_its_convention(results: dict[str, 
 
 
 def test_classes_have_the_papers_four_figures(results: dict[str, Any]) -> None:
-    table = paper_table("HHAR", results["tasks"]["HHAR"])
+    table = paper_table("HHAR", read(results["tasks"]["HHAR"]))
     assert table.header[2::2] == ["Accuracy (%)", "F1", "NLL (nats)", "MEFP (nats)"]
     first = table.rows[0]
     assert first[2] == "88.5 ± 1.1"
@@ -195,7 +206,7 @@ def test_classes_have_the_papers_four_figures(results: dict[str, Any]) -> None:
 
 
 def test_the_data_sets_stand_above_the_papers(results: dict[str, Any]) -> None:
-    table = datasets(results["tasks"])
+    table = datasets(StudyResults.from_json(results).tasks)
     assert [row[0] for row in table.rows] == ["BPEst", "BPEst, paper", "HHAR", "HHAR, paper"]
     assert table.aside == {1, 3}
     assert table.rows[0] == ["BPEst", "simulated", "8,000", "1,000", "1,234", "250", "250",
@@ -206,7 +217,7 @@ def test_the_data_sets_stand_above_the_papers(results: dict[str, Any]) -> None:
 
 
 def test_at_a_glance(results: dict[str, Any]) -> None:
-    pressure, activity = (glance(task) for task in results["tasks"].values())
+    pressure, activity = (glance(read(task)) for task in results["tasks"].values())
     assert pressure.header == ["", "RDeepSense", "RDeepSense-paper"]
     assert [row[0] for row in pressure.rows] == [
         "MAE (mmHg)", "NLL, full (nats)", "Deviation area", "– its floor", "Passes",
@@ -217,7 +228,7 @@ def test_at_a_glance(results: dict[str, Any]) -> None:
 
 
 def test_calibration_has_three_panels_with_what_belongs_there(results: dict[str, Any]) -> None:
-    figure = drawn(calibration("BPEst", results["tasks"]["BPEst"], "simulated"))
+    figure = drawn(calibration("BPEst", read(results["tasks"]["BPEst"]), "simulated"))
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "MCDrop-k", "SSP-k", "RDeepSense-MCk",
     ]  # fmt: skip
@@ -231,20 +242,20 @@ def test_calibration_has_three_panels_with_what_belongs_there(results: dict[str,
 
 
 def test_estimated_energy_is_said_on_the_axis(results: dict[str, Any]) -> None:
-    task, device = results["tasks"]["BPEst"], results["device"]
-    figure = drawn(cost("BPEst", task, "simulated", device))
+    task, device = results["tasks"]["BPEst"], EnergySource.from_json(results["device"])
+    figure = drawn(cost("BPEst", read(task), "simulated", device))
     labels = [axes.get_xlabel() for axes in figure.axes]
     assert labels == ["time of one prediction (µs)", "energy (mJ), estimated for Intel Edison"]
     for cell in task["methods"].values():
         cell["cost"]["energy"] = "measured"
-    figure = drawn(quality("BPEst", task, "simulated", device))
+    figure = drawn(quality("BPEst", read(task), "simulated", device))
     assert figure.axes[0].get_xlabel().startswith("energy (mJ), measured on Intel Edison")
 
 
 def test_one_slow_method_does_not_hide_the_others(results: dict[str, Any]) -> None:
     task = results["tasks"]["BPEst"]
     task["methods"]["GP"]["cost"]["microseconds"] = 1e6
-    figure = drawn(cost("BPEst", task, "simulated", {}))
+    figure = drawn(cost("BPEst", read(task), "simulated", None))
     time, energy = figure.axes
     assert (time.get_xscale(), energy.get_xscale()) == ("log", "linear")
     assert "log scale" in time.get_xlabel()
@@ -253,19 +264,21 @@ def test_one_slow_method_does_not_hide_the_others(results: dict[str, Any]) -> No
 
 def test_quality_of_classes_is_negative_mefp(results: dict[str, Any]) -> None:
     task = results["tasks"]["HHAR"]
-    axes = drawn(quality("HHAR", task, "real", results["device"])).axes[0]
+    axes = drawn(
+        quality("HHAR", read(task), "real", EnergySource.from_json(results["device"]))
+    ).axes[0]
     assert axes.get_ylabel() == "negative MEFP (nats)"
     paper = next(line for line in axes.lines if line.get_label() == "RDeepSense-paper")
     assert list(paper.get_ydata()) == [-0.7]  # type: ignore[arg-type]
 
 
 def test_alpha_study_marks_the_choice_and_the_floor(results: dict[str, Any]) -> None:
-    figure = drawn(alpha_study("BPEst", results["tasks"]["BPEst"], "simulated"))
+    figure = drawn(alpha_study("BPEst", read(results["tasks"]["BPEst"]), "simulated"))
     above, below = figure.axes
     assert (above.get_ylabel(), below.get_ylabel()) == ("NLL, full (nats)", "deviation area")
     said = [text.get_text() for text in below.get_legend().get_texts()]
     assert said == ["floor 0.003", "chosen on validation rows: 0.2"]
-    figure = drawn(alpha_study("HHAR", results["tasks"]["HHAR"], "real"))
+    figure = drawn(alpha_study("HHAR", read(results["tasks"]["HHAR"]), "real"))
     assert figure.axes[1].get_ylabel() == "negative MEFP (nats)"
 
 
@@ -279,13 +292,14 @@ def test_one_method_of_each_family_where_all_would_crowd(results: dict[str, Any]
 
 def test_no_text_leaves_a_figure_or_meets_the_badge(results: dict[str, Any]) -> None:
     """With all methods, the crowded case, and one so slow that the axes are logarithmic."""
-    task, device = results["tasks"]["BPEst"], results["device"]
+    task, device = results["tasks"]["BPEst"], EnergySource.from_json(results["device"])
     task["methods"]["GP"]["cost"] |= {"microseconds": 90_000.0, "millijoules": 3_500.0}
-    pictures = (calibration("BPEst", task, "simulated"), cost("BPEst", task, "simulated", device),
-                risk_coverage("BPEst", task, "simulated"), groups("BPEst", task, "simulated"),
-                spread("BPEst", task, "simulated"), quality("BPEst", task, "simulated", device),
-                alpha_study("BPEst", task, "simulated"),
-                fault_map("BPEst", task, "simulated"))  # fmt: skip
+    made = read(task)
+    pictures = (calibration("BPEst", made, "simulated"), cost("BPEst", made, "simulated", device),
+                risk_coverage("BPEst", made, "simulated"), groups("BPEst", made, "simulated"),
+                spread("BPEst", made, "simulated"), quality("BPEst", made, "simulated", device),
+                alpha_study("BPEst", made, "simulated"),
+                fault_map("BPEst", made, "simulated"))  # fmt: skip
     for picture in pictures:
         figure = drawn(picture)
         whole_box = figure.bbox
@@ -304,7 +318,7 @@ def test_no_text_leaves_a_figure_or_meets_the_badge(results: dict[str, Any]) -> 
 
 def test_what_each_method_notices_and_says_when_a_sensor_fails(results: dict[str, Any]) -> None:
     task = results["tasks"]["BPEst"]
-    table = flagged("BPEst", task, "simulated")
+    table = flagged("BPEst", read(task), "simulated")
     assert table is not None
     assert table.header == ["Score", "healthy", "stuck", "dropped"]
     lines = {row[0]: row[1:] for row in table.rows}
@@ -313,16 +327,16 @@ def test_what_each_method_notices_and_says_when_a_sensor_fails(results: dict[str
     assert lines["RDeepSense-paper"][:2] == ["5.0", "35.0 (0.68)"]
     assert "MCDrop-20-paper, laplace" not in lines
     assert "MCDrop-3-paper" not in lines  # one of each family
-    said = answered("BPEst", task, "simulated")
+    said = answered("BPEst", read(task), "simulated")
     assert said is not None
     assert len(said.rows) == len(table.rows) - 4
     assert said.rows[0][0] == "RDeepSense-paper"
     assert said.rows[0][2] == "20.0, 47.6"
-    classes = answered("HHAR", results["tasks"]["HHAR"], "real")
+    classes = answered("HHAR", read(results["tasks"]["HHAR"]), "real")
     assert classes is not None
     assert classes.rows[0][1:] == ["10.0", "30.0", "50.0"]
 
-    axes = drawn(fault_map("BPEst", task, "simulated")).axes[0]
+    axes = drawn(fault_map("BPEst", read(task), "simulated")).axes[0]
     written = [text.get_text() for text in axes.texts]
     assert written[3:6] == ["6", "62", "100"]
     shades = [patch.get_alpha() for patch in axes.patches][3:6]
@@ -366,9 +380,9 @@ def test_figures_that_are_not_finite_are_dashes(results: dict[str, Any]) -> None
     task["methods"]["MCDrop-3-paper"]["figures"] = {}
     keep = ("RDeepSense-paper", "MCDrop-3-paper", "GP", "RDeepSense")
     task["methods"] = {name: task["methods"][name] for name in keep}
-    table = paper_table("BPEst", task)
+    table = paper_table("BPEst", read(task))
     assert table.rows[0][2:] == ["–", "14.18", "–", "–", "3.46"]
-    assert set(beyond("BPEst", task).rows[0][1:-1]) == {"–"}
+    assert set(beyond("BPEst", read(task)).rows[0][1:-1]) == {"–"}
     page, _ = texts(results)
     assert "nan" not in "".join(Page(page).words).lower().split()
 
@@ -377,21 +391,21 @@ def test_only_one_method(results: dict[str, Any]) -> None:
     task = results["tasks"]["BPEst"]
     task["methods"] = {"RDeepSense": task["methods"]["RDeepSense"]}
     results["tasks"] = {"BPEst": task}
-    assert glance(task).header == ["", "RDeepSense"]
+    assert glance(read(task)).header == ["", "RDeepSense"]
     page, _ = texts(results)
     assert page.count("<figure") == len(REGRESSION)
 
 
 def test_no_cost_no_table(results: dict[str, Any]) -> None:
     task = results["tasks"]["BPEst"]
-    assert costs("BPEst", task, {}) is not None
+    assert costs("BPEst", read(task), None) is not None
     task["methods"]["GP"]["cost"] = None
-    assert "GP" not in [row[0] for row in costs("BPEst", task, {}).rows]  # type: ignore[union-attr]
+    assert "GP" not in [row[0] for row in costs("BPEst", read(task), None).rows]  # type: ignore[union-attr]
     for cell in task["methods"].values():
         cell["cost"] = None
-    assert costs("BPEst", task, {}) is None
-    assert cost("BPEst", task, "real", {}) is None
-    assert quality("BPEst", task, "real", {}) is None
+    assert costs("BPEst", read(task), None) is None
+    assert cost("BPEst", read(task), "real", None) is None
+    assert quality("BPEst", read(task), "real", None) is None
 
 
 def test_text_is_escaped(results: dict[str, Any]) -> None:
@@ -413,10 +427,10 @@ def test_text_is_escaped(results: dict[str, Any]) -> None:
 
 def test_verdicts_of_a_claim_stand_in_one_line() -> None:
     base = {"section": "4.4", "claim": "c", "measured": "m", "why": "w"}
-    found = [base | {"task": task, "verdict": verdict}
+    found = [ClaimVerdict(task=task, verdict=verdict, **base)
              for task, verdict in (("A", "yes"), ("B", "no"), ("C", "not decidable"))]  # fmt: skip
-    found.append(found[0] | {"claim": "d", "task": "C"})
-    table = verdicts({"claims": found, "tasks": dict.fromkeys("ABC")})
+    found.append(replace(found[0], claim="d", task="C"))
+    table = verdicts(found, "ABC")
     assert table.header == ["Claim", "Section", "A", "B", "C"]
     assert table.rows == [["c", "4.4", "yes", "no", "not decidable"], ["d", "4.4", "", "", "yes"]]
     assert table.caption == "4 verdicts: 2 yes, 1 no, 1 not decidable from this run."
@@ -425,15 +439,15 @@ def test_verdicts_of_a_claim_stand_in_one_line() -> None:
 
 def test_trainings_show_in_captions_choices_and_the_alpha_study(results: dict[str, Any]) -> None:
     task = results["tasks"]["BPEst"]
-    assert "± standard error over test records; bold" in paper_table("BPEst", task).caption
+    assert "± standard error over test records; bold" in paper_table("BPEst", read(task)).caption
     for cell in task["methods"].values():
         cell["seeds"] = 3
-    assert "over test records and 3 trainings" in paper_table("BPEst", task).caption
+    assert "over test records and 3 trainings" in paper_table("BPEst", read(task)).caption
     assert choices({"head": "student", "alpha": [0.2, 0.4]}) == "head student, alpha 0.2 / 0.4"
     task["methods"]["RDeepSense-paper"]["chosen"] = {"alpha": [0.4, 0.2, 0.4]}
     for row in task["alpha_study"]:
         row["by_seed"] = {"nll": [row["nll"] - 0.1, row["nll"] + 0.1]}
-    above, below = drawn(alpha_study("BPEst", task, "simulated")).axes
+    above, below = drawn(alpha_study("BPEst", read(task), "simulated")).axes
     said = [text.get_text() for text in below.get_legend().get_texts()]
     assert said == ["floor 0.003", "chosen on validation rows: 0.2, 0.4"]
     dots = [line for line in above.lines if line.get_marker() == "."]
@@ -444,7 +458,9 @@ def test_warnings_that_differ_in_numbers_alone_stand_once(results: dict[str, Any
     methods = results["tasks"]["BPEst"]["methods"]
     methods["MCDrop-3-paper"]["warnings"] = ["1 of 9 floored", "8 of 9 floored"]
     methods["MCDrop-5-paper"]["warnings"] = ["1 of 9 floored"]
-    last = next(part for part in sections(results) if part.name == "BPEst").blocks[-1]
+    last = next(
+        part for part in sections(StudyResults.from_json(results)) if part.name == "BPEst"
+    ).blocks[-1]
     assert isinstance(last, Text)
     assert last.points == ("MCDrop-k-paper: 1 of 9 floored (3 such warnings)",
                            "GP: the kernel of GP hit its bound")  # fmt: skip
@@ -460,14 +476,14 @@ def test_the_same_results_are_not_written_twice(results: dict[str, Any], tmp_pat
     def times(files: list[Path]) -> list[int]:
         return [file.stat().st_ino for file in files]  # every file written whole is a new one
 
-    first = write(results, tmp_path)
+    first = write(StudyResults.from_json(results), tmp_path)
     before = times(first)
-    assert times(write(results, tmp_path)) == before
+    assert times(write(StudyResults.from_json(results), tmp_path)) == before
     (tmp_path / "report.md").unlink()
-    assert times(write(results, tmp_path)) != before
+    assert times(write(StudyResults.from_json(results), tmp_path)) != before
     again = times(first)
     results["date"] = "2026-11-16"
-    assert write(results, tmp_path) == first
+    assert write(StudyResults.from_json(results), tmp_path) == first
     assert times(first) != again
 
 
@@ -502,6 +518,16 @@ def test_ranges() -> None:
     assert span(None, 1.0) == "–"
 
 
+def test_results_are_read_back_as_they_were(report: Path) -> None:
+    content = json.loads((report / "results.json").read_text())
+    results = StudyResults.from_json(content)
+    assert StudyResults.from_json(results.to_json()) == results
+    assert results.seeds is None  # these are of a version that trained everything once
+    content["tasks"]["BPEst"]["methods"]["GP"]["figures"]["nll"] = "1.5"
+    with pytest.raises(InputError, match=r"MethodResults.figures\['nll'\]: '1.5' is not accepted"):
+        StudyResults.from_json(content)
+
+
 def test_the_same_results_give_the_same_bytes(results: dict[str, Any], tmp_path: Path) -> None:
     task = results["tasks"]["BPEst"]
     task |= {"examples": None, "alpha_study": []}
@@ -510,7 +536,7 @@ def test_the_same_results_give_the_same_bytes(results: dict[str, Any], tmp_path:
     task["methods"] = {name: task["methods"][name] for name in keep}
     for cell in task["methods"].values():
         cell |= {"cost": None, "risk_coverage": None, "group_coverage": None}
-    first, second = (write(results, tmp_path / name) for name in "ab")
+    first, second = (write(StudyResults.from_json(results), tmp_path / name) for name in "ab")
     assert [path.name for path in first] == [path.name for path in second]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))
     assert {path.name for path in first} >= {"report.html", "report.md", "BPEst-calibration.svg"}

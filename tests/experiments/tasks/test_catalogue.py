@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def test_names_are_found_in_any_case() -> None:
         entry = catalogue.find(name.upper())
         assert entry is catalogue.find(name.lower())
         assert entry.name == name
-        assert find_spec(f"rdeepsense.experiments.tasks.{entry.module}") is not None
+        assert entry.load.__module__ == f"rdeepsense.experiments.tasks.{entry.folder}"
         assert all(address.startswith("https://") for address in entry.addresses)
     with pytest.raises(InputError, match="'taxi' is unknown; accepted: BPEst, NYCommute, GasSen"):
         catalogue.find("taxi")
@@ -45,13 +44,13 @@ def test_a_prepared_file_comes_first(tmp_path: Path) -> None:
 
 
 def test_it_says_what_it_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(catalogue.MissingDataError) as error:
         catalogue.load("gassen", tmp_path)
     assert str(error.value) == (
         f"no data of GasSen: looked for {tmp_path}/gassen.parquet, and in {tmp_path}/gassen and "
-        f"{tmp_path} for ethylene_CO.txt; `rdeepsense data fetch GasSen --out {tmp_path}` "
-        "downloads what is published"
+        f"{tmp_path} for ethylene_CO.txt"
     )
+    assert error.value.task == "GasSen"
 
 
 @pytest.mark.parametrize("name", catalogue.NAMES)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rdeepsense.errors import RDeepSenseError, TrainingError
-from rdeepsense.experiments.uci.pool import run_each
+from rdeepsense.experiments.uci.pool import Failure, run_each
 
 ENDLESS = """
 from functools import partial
@@ -29,12 +29,12 @@ def test_a_failure_is_told_and_does_not_stop_the_others() -> None:
         raise TrainingError("no usable\nnetwork")
 
     cells = [SimpleNamespace(run=failing), SimpleNamespace(run=partial(dict, square=4))]
-    assert list(run_each(cells, 1)) == [(cells[0], "no usable network"), (cells[1], {"square": 4})]
+    assert list(run_each(cells, 1)) == [(0, Failure("no usable network")), (1, {"square": 4})]
 
 
 def test_a_process_that_dies_is_told() -> None:
     cells = [SimpleNamespace(run=partial(os._exit, 3))] * 2
-    with pytest.raises(RDeepSenseError, match="run the same command again to go on"):
+    with pytest.raises(RDeepSenseError, match="run the same again to go on"):
         list(run_each(cells, 2))
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from rdeepsense.errors import InputError, TrainingError
+from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.methods import parse_all
 from rdeepsense.experiments.uci import cells as cells_module
-from rdeepsense.experiments.uci.cells import Cell
+from rdeepsense.experiments.uci.cells import BenchmarkCell
 from rdeepsense.experiments.uci.datafile import find, load
 from rdeepsense.experiments.uci.run import cells_of, run_cells
 from rdeepsense.experiments.uci.trial import run_trial
@@ -22,7 +23,7 @@ METHODS = ("RDeepSense-default", "MCDrop-3-paper", "SSP-1", "SSP-2")
 
 def cells(
     data: Path, methods: tuple[str, ...] = METHODS, seed: int = 0, splits: list[int] | None = None
-) -> list[Cell]:
+) -> list[BenchmarkCell]:
     sets = [load(path) for path in find(data)]
     return cells_of(sets, splits, parse_all(methods), (4,), seed, epochs=1)
 
@@ -84,12 +85,12 @@ def test_a_changed_setting_is_another_cell(
 ) -> None:
     one = cells(data, ("RDeepSense-default",), splits=[0])[:1]
     run_cells(one, tmp_path / "cells", 1, Silent())
-    assert one[0].key["code"] == cells_module.code_digest()
+    assert one[0].key["code"] == code_digest(cells_module.IRRELEVANT_CODE)
     other_seed = cells(data, ("RDeepSense-default",), seed=7, splits=[0])[:1]
     assert other_seed[0].file_name != one[0].file_name
     assert run_cells(other_seed, tmp_path / "cells", 1, Silent()).ran == 1
     assert run_cells(one, tmp_path / "cells", 1, Silent()).ran == 0
-    monkeypatch.setattr(cells_module, "code_digest", lambda: "of other code")
+    monkeypatch.setattr(cells_module, "code_digest", lambda _: "of other code")
     after_an_edit = cells(data, ("RDeepSense-default",), splits=[0])[:1]
     assert run_cells(after_an_edit, tmp_path / "cells", 1, Silent()).ran == 1
 
@@ -116,7 +117,7 @@ def test_a_failed_cell_does_not_stop_the_others(
     monkeypatch.setattr(cells_module, "run_trial", failing)
     outcome = run_cells(cells(data, splits=[0])[:3], tmp_path / "cells", 1, Silent())
     assert [cell.family for cell, _ in outcome.done] == ["RDeepSense-default", "MCDrop-paper"]
-    assert [(cell.family, error) for cell, error in outcome.failed] == [
+    assert [(cell.family, failure.reason) for cell, failure in outcome.failed] == [
         ("SSP", "no usable network")
     ]
     assert not list((tmp_path / "cells").glob("*SSP*"))

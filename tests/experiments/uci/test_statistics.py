@@ -6,7 +6,25 @@ import numpy as np
 import pytest
 
 from rdeepsense import Gaussian, metrics
-from rdeepsense.experiments.uci.statistics import mean_and_error, paired, pooled_area, with_error
+from rdeepsense.experiments.methods import parse
+from rdeepsense.experiments.uci.statistics import (
+    CLASSIFICATION,
+    MethodScore,
+    SplitScore,
+    mean_and_error,
+    paired,
+    pooled_area,
+    summarise,
+    with_error,
+)
+
+
+def scored(nll: dict[int, float | None]) -> dict[int, SplitScore]:
+    """A method whose NLL on each split is this."""
+    return {
+        split: SplitScore(2.0, MethodScore({"nll": value}, None, 0.5))
+        for split, value in nll.items()
+    }
 
 
 def test_mean_and_standard_error() -> None:
@@ -18,8 +36,8 @@ def test_mean_and_standard_error() -> None:
 
 
 def test_paired_differences_use_shared_splits_alone() -> None:
-    own = {0: {"nll": 2.5}, 1: {"nll": 10.0}, 3: {"nll": 99.0}, 4: {"nll": None}}
-    other = {0: {"nll": 2.0}, 1: {"nll": 9.9}, 2: {"nll": -5.0}, 4: {"nll": 1.0}}
+    own = scored({0: 2.5, 1: 10.0, 3: 99.0, 4: None})
+    other = scored({0: 2.0, 1: 9.9, 2: -5.0, 4: 1.0})
     mean, error = paired(own, other, "nll")
     assert mean == pytest.approx(0.3)
     # Differences 0.5 and 0.1: std 0.4 / sqrt 2, over sqrt 2 splits.
@@ -33,16 +51,32 @@ def test_pooled_area_is_the_area_of_all_rows() -> None:
         y = 0.5 * rng.normal(size=rows)
         observed = metrics.calibration_curve(Gaussian(np.zeros(rows), np.ones(rows)), y)[1]
         inside = np.rint(observed * rows).astype(int).tolist()
-        by_split[split] = {"n": rows, "inside": inside}
+        by_split[split] = SplitScore(0.0, MethodScore({"n": rows}, inside, 0.0))
         all_y.append(y)
     dist = Gaussian(np.zeros(80), np.ones(80))
     pooled = pooled_area(by_split)
     truth = np.concatenate(all_y)
-    assert pooled["pooled_area"] == pytest.approx(metrics.deviation_area(dist, truth))
-    assert pooled["pooled_area_signed"] == pytest.approx(metrics.deviation_area(dist, truth, True))
-    assert pooled["pooled_area_signed"] > 0.1  # twice too wide
-    assert pooled["pooled_floor"] == metrics.deviation_floor(80)
-    assert pooled["pooled_rows"] == 80
+    assert pooled.pooled_area == pytest.approx(metrics.deviation_area(dist, truth))
+    assert pooled.pooled_area_signed == pytest.approx(metrics.deviation_area(dist, truth, True))
+    assert pooled.pooled_area_signed > 0.1  # twice too wide
+    assert pooled.pooled_floor == metrics.deviation_floor(80)
+    assert pooled.pooled_rows == 80
+
+
+def test_a_row_and_its_json() -> None:
+    figures = [dict.fromkeys(CLASSIFICATION, value) for value in (1.0, 3.0)]
+    scores = {n: SplitScore(2.0, MethodScore(own, None, 0.5)) for n, own in enumerate(figures)}
+    row = summarise(parse("SSP-2"), scores, scores, "classification")
+    assert (row.method, row.passes, row.splits, row.pooled) == ("SSP-2", 2, 2, None)
+    assert row.means["f1"] == (2.0, 1.0)
+    assert row.differences["f1"] == (0.0, 0.0)
+    content = row.to_json()
+    assert list(content)[:7] == [
+        "method", "passes", "splits", "nll", "nll_se", "nll_difference", "nll_difference_se",
+    ]  # fmt: skip
+    assert (content["fit_seconds"], content["predict_seconds"]) == (2.0, 0.5)
+    alone = summarise(parse("SSP-2"), scores, None, "classification").to_json()
+    assert "nll_difference" not in alone
 
 
 def test_text_has_the_decimals_of_its_error() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from rdeepsense.errors import InterruptedTraining
 from rdeepsense.experiments.methods import parse_all
-from rdeepsense.experiments.uci.trial import run_trial, watched
+from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial, watched
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))
@@ -24,27 +24,29 @@ SPLIT = ((X[:50], Y[:50]), (X[50:], Y[50:]))
 def test_methods_share_one_fit() -> None:
     methods = parse_all(["SSP-1", "SSP-3"])
     trial = run_trial(methods, "regression", *SPLIT, (4,), 0, epochs=1)
-    assert list(trial["methods"]) == ["SSP-1", "SSP-3"]
-    one, three = trial["methods"].values()
-    assert one["nll"] != three["nll"]
-    assert (one["n"], len(one["inside"])) == (10, 13)
-    assert trial["chosen"]["likelihood"] in ("gaussian", "student")
-    json.dumps(trial, allow_nan=False)
+    assert list(trial.methods) == ["SSP-1", "SSP-3"]
+    one, three = trial.methods.values()
+    assert one.figures["nll"] != three.figures["nll"]
+    assert one.inside is not None
+    assert (one.figures["n"], len(one.inside)) == (10, 13)
+    assert trial.chosen is not None
+    assert trial.chosen["likelihood"] in ("gaussian", "student")
+    assert FamilyTrial.from_json(json.loads(json.dumps(trial.to_json(), allow_nan=False))) == trial
 
 
 def test_warnings_are_kept_with_the_figures() -> None:
     """Two passes with little dropout often agree; the floor under their variance is said."""
     methods = parse_all(["MCDrop-2-paper"])
     trial = run_trial(methods, "regression", *SPLIT, (1,), 0, epochs=1)
-    assert any("that floor is used" in text for text in trial["warnings"])
+    assert any("that floor is used" in text for text in trial.warnings)
 
 
 def test_classes_of_any_label() -> None:
     labels = np.where(Y > 0, "high", "low")
     split = ((X[:50], labels[:50]), (X[50:], labels[50:]))
     trial = run_trial(parse_all(["SSP-1"]), "classification", *split, (4,), 0, epochs=1)
-    assert "accuracy" in trial["methods"]["SSP-1"]
-    assert "inside" not in trial["methods"]["SSP-1"]
+    assert "accuracy" in trial.methods["SSP-1"].figures
+    assert trial.methods["SSP-1"].inside is None
 
 
 def test_an_interrupted_training_is_no_result() -> None:

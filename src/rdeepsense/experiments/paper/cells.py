@@ -14,28 +14,43 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from rdeepsense import __version__
+from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.methods import FAMILIES, Method, by_family
 from rdeepsense.experiments.paper.presets import ALPHAS
-from rdeepsense.experiments.paper.study import Study
-from rdeepsense.experiments.uci.cells import code_digest
+from rdeepsense.experiments.paper.study import Study, TaskFacts
+from rdeepsense.experiments.paper.trainings import AlphaTraining, Costs, FamilyTraining
+from rdeepsense.experiments.records import Record, mapping
 from rdeepsense.files import write_whole
 
-# What no figure of a cell follows from, or what is in its key.
-ELSEWHERE = ("cli", "report", "comparison.py", *(f"reproduce/{name}.py" for name in (
-    "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds")),
-    "benchmark/pool.py", "benchmark/run.py")  # fmt: skip
+# Code that no figure of a cell follows from, or whose part in it is in the cell's key.
+IRRELEVANT_CODE = ("cli", "plot", *(f"experiments/{name}" for name in (
+    "report", "compare.py", "machine.py", "text_table.py", "uci/pool.py", "uci/run.py",
+    *(f"paper/{name}.py" for name in (
+        "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds",
+        "task_results")))))  # fmt: skip
 
 # About how long a cell takes, relative to others: the time left follows from it.
 WEIGHTS = {"RDeepSense": 12, "RDeepSense-paper": 3, "MCDrop": 3, "SSP": 4, "SSP-paper": 3, "GP": 4}
 TASK_WEIGHTS = {"BPEst": 6, "HHAR": 3}
 
 
+Content = TaskFacts | FamilyTraining | AlphaTraining | Costs
+
+
 @dataclass(frozen=True)
-class Cell:
-    """What to run: `task` (what the data is), `family`, `alpha` (of the study) or `cost`."""
+class FinishedCell(Record):
+    """The work of a cell, how long it took and when it was done."""
+
+    content: Content
+    seconds: float
+    date: str
+
+
+@dataclass(frozen=True)
+class StudyCell:
+    """A piece of work: the facts of a `task`, a `family`, an `alpha` of the study, or `cost`."""
 
     study: Study
     task: str
@@ -46,12 +61,12 @@ class Cell:
 
     @property
     def seed(self) -> int:
-        """Of the training; the rows and their parts follow from the study's own."""
+        """The seed of the training; the rows and their parts follow from the study's."""
         return self.study.seed + self.repeat
 
     @property
     def label(self) -> str:
-        """For people."""
+        """A name to show, and to begin the name of the file with."""
         what = {"task": "data", "cost": "time and energy", "alpha": f"alpha {self.alpha}"}
         words = f"{self.task}, {what.get(self.kind) or self.methods[0].family}"
         return words if self.kind in ("task", "cost") else f"{words}, seed {self.seed}"
@@ -63,7 +78,7 @@ class Cell:
         return own * TASK_WEIGHTS.get(self.task, 1)
 
     @cached_property
-    def key(self) -> dict[str, Any]:
+    def key(self) -> dict[str, object]:
         """Everything that the figures follow from, as JSON has it."""
         preset = asdict(self.study.preset)
         del preset["rows"]  # the data's key has those of this task
@@ -78,23 +93,25 @@ class Cell:
             "alpha": self.alpha,
             "seed": self.seed,
             "version": __version__,
-            "code": code_digest(ELSEWHERE),
+            "code": code_digest(IRRELEVANT_CODE),
         }
-        plain: dict[str, Any] = json.loads(json.dumps(key))
+        plain: dict[str, object] = json.loads(json.dumps(key))
         return plain
 
     @property
     def file_name(self) -> str:
+        """The file that keeps the finished cell."""
         digest = hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()[:10]
         what = self.label.replace(", ", "-").replace(" ", "-")
         return f"{what}-{digest}.json"
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> FinishedCell:
         """Do the work; takes long."""
-        from rdeepsense.experiments.paper import fits
+        from rdeepsense.experiments.paper import fits  # late: it needs torch, finished cells do not
 
         begin = time.perf_counter()
         parts = self.study.load(self.task)
+        content: Content
         if self.kind == "task":
             content = parts.describe()
         elif self.kind == "cost":
@@ -104,32 +121,30 @@ class Cell:
         else:
             content = fits.fit_family(self.study, parts, self.methods, self.seed)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        return {"content": content, "seconds": time.perf_counter() - begin, "date": today}
+        return FinishedCell(content, time.perf_counter() - begin, today)
 
-    def read(self, folder: Path) -> dict[str, Any] | None:
-        """What the finished cell holds, or None."""
+    def read(self, folder: Path) -> FinishedCell | None:
+        """Return the finished cell, or None."""
         try:
-            found = json.loads((folder / self.file_name).read_text())
-        except (OSError, ValueError):
+            found = dict(mapping(json.loads((folder / self.file_name).read_text()), self.label))
+            return FinishedCell.from_json(found) if found.pop("key", None) == self.key else None
+        except (OSError, ValueError):  # missing, cut off, or of another form
             return None
-        if not isinstance(found, dict) or found.pop("key", None) != self.key:
-            return None
-        return found
 
-    def write(self, folder: Path, result: dict[str, Any]) -> None:
+    def write(self, folder: Path, finished: FinishedCell) -> None:
         """Keep the finished cell."""
-        text = json.dumps({"key": self.key, **result}, indent=1, allow_nan=False)
+        text = json.dumps({"key": self.key, **finished.to_json()}, indent=1, allow_nan=False)
         write_whole(folder / self.file_name, text + "\n")
 
 
-def cells_of(study: Study, tasks: Sequence[str], methods: Sequence[Method]) -> list[Cell]:
-    """All cells, task by task and seed by seed, the long ones first; the timing comes last."""
-    cells: list[Cell] = []
+def cells_of(study: Study, tasks: Sequence[str], methods: Sequence[Method]) -> list[StudyCell]:
+    """Return all cells, task by task and seed by seed, the long ones first; the timing last."""
+    cells: list[StudyCell] = []
     families = sorted(by_family(methods).values(), key=lambda f: -WEIGHTS.get(f[0].family, 1))
     for task in tasks:
-        cells.append(Cell(study, task, "task"))
+        cells.append(StudyCell(study, task, "task"))
         for repeat in range(study.preset.seeds):
-            cells += [Cell(study, task, "family", own, repeat=repeat) for own in families]
+            cells += [StudyCell(study, task, "family", own, repeat=repeat) for own in families]
             if any(method.family == "RDeepSense-paper" for method in methods):
-                cells += [Cell(study, task, "alpha", (), alpha, repeat) for alpha in ALPHAS]
-    return cells + [Cell(study, task, "cost", tuple(methods)) for task in tasks]
+                cells += [StudyCell(study, task, "alpha", (), alpha, repeat) for alpha in ALPHAS]
+    return cells + [StudyCell(study, task, "cost", tuple(methods)) for task in tasks]

@@ -1,10 +1,9 @@
-"""The claims of sections 4.4 to 4.6 of the paper, each with the rule it is judged by here."""
+"""The claims of sections 4.4 to 4.6 of the paper, each with the rule that decides it here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rdeepsense.experiments.paper.evidence import (
     NO,
@@ -31,6 +30,8 @@ from rdeepsense.experiments.paper.rules import (
     some_beats,
     trend,
 )
+from rdeepsense.experiments.paper.task_results import TaskResults
+from rdeepsense.experiments.records import Record
 
 RDS = "RDeepSense-paper"
 MC = tuple(f"{RDS}-MC{k}" for k in SAMPLES)
@@ -46,7 +47,7 @@ NLL_MARGIN, AREA_MARGIN, MEFP_MARGIN = 0.05, 0.02, 0.1  # what "slightly" and "s
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, of which tasks, and how it is judged."""
+    """A statement of the paper, the tasks it is about, and the rule that decides it."""
 
     section: str
     tasks: tuple[str, ...]
@@ -163,27 +164,34 @@ CLAIMS = (
 )  # fmt: skip
 
 
-def claims_of(results: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The verdict on every claim about the tasks at hand."""
+@dataclass(frozen=True)
+class ClaimVerdict(Record):
+    """The verdict on a claim about one task, the numbers behind it, and why."""
+
+    section: str
+    claim: str
+    task: str
+    verdict: str
+    measured: str
+    why: str
+
+
+def claims_of(tasks: Mapping[str, TaskResults]) -> list[ClaimVerdict]:
+    """Return the verdict on every claim about the tasks at hand."""
     rows = []
     for claim in CLAIMS:
-        for task in claim.tasks:
-            if task in results["tasks"]:
-                finding = _judge(claim.rule, results["tasks"][task])
+        for name in claim.tasks:
+            if name in tasks:
+                found = _decide(claim.rule, tasks[name])
                 rows.append(
-                    {
-                        "section": claim.section,
-                        "claim": claim.text,
-                        "task": task,
-                        "verdict": finding.verdict,
-                        "measured": finding.measured,
-                        "why": finding.why,
-                    }
+                    ClaimVerdict(
+                        claim.section, claim.text, name, found.verdict, found.measured, found.why
+                    )
                 )
     return rows
 
 
-def _judge(rule: Rule, task: Mapping[str, Any]) -> Finding:
+def _decide(rule: Rule, task: TaskResults) -> Finding:
     try:
         return rule(Evidence(task))
     except NotMeasuredError as missing:

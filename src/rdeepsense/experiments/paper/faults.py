@@ -1,4 +1,4 @@
-"""How a fitted method reacts when a sensor fails: does it notice, and what does it say then?
+"""How a fitted method reacts when a sensor fails: whether it notices, and what it predicts.
 
 Faults are put into test rows (`tasks.faults`). A row is flagged where the method's own score is
 above the value that 5 % of the healthy validation rows exceed.
@@ -7,10 +7,10 @@ above the value that 5 % of the healthy validation rows exceed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense import metrics
 from rdeepsense.calibration.reject import doubt, epistemic_doubt
@@ -23,14 +23,24 @@ FALSE_ALARMS = 0.05
 TESTED, ALARMED, KNOWN = 150, 300, 1_000  # test, validation and training rows, at most
 LEVEL = 0.9
 HEALTHY = "healthy"
-Rows = NDArray[Any]
+Rows = NDArray[np.generic]
 Predict = Callable[[Rows], AnyDistribution]
 
 
+class KnowsUnknown(Protocol):
+    """A model with a novelty score; `epistemic_doubt` finds the rest that it needs."""
+
+    def fit_novelty(self, X: ArrayLike, held_out: ArrayLike) -> Self:
+        """Learn what inputs are usual."""
+
+    def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return how unlike training rows each row is."""
+
+
 def reactions(
-    parts: Parts, predict: Predict, model: Any = None, seed: int = 0
+    parts: Parts, predict: Predict, model: KnowsUnknown | None = None, seed: int = 0
 ) -> dict[str, dict[str, float | None]]:
-    """For the healthy test rows and for each fault: error, coverage, share flagged, AUROC.
+    """Return error, coverage, share flagged and AUROC for healthy test rows and for each fault.
 
     With a `model` that knows its epistemic uncertainty, also what its Laplace score flags and what
     its novelty does.
@@ -63,13 +73,13 @@ def reactions(
 
 
 def _some(X: Rows, y: Rows, most: int, seed: int) -> tuple[Rows, Rows]:
-    """At most so many rows, at random."""
+    """Return at most `most` rows, at random."""
     chosen = np.sort(np.random.default_rng(seed).permutation(len(X))[:most])
     return X[chosen], y[chosen]
 
 
 def _answers(dist: AnyDistribution, y: Rows) -> dict[str, float | None]:
-    """Error rate of classes; else MAE and coverage of the 90 % interval."""
+    """Return the error rate of classes; else MAE and coverage of the 90 % interval."""
     if dist.is_categorical:
         return {"error": 1 - metrics.accuracy(dist, y)}
     return {"error": metrics.mae(dist, y), "coverage_90": metrics.coverage(dist, y, LEVEL)}

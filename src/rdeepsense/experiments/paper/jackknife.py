@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,30 +22,30 @@ Floats = NDArray[np.float64]
 BLOCKS = 50
 
 
-def blocks(rows: int, groups: NDArray[Any] | None = None) -> NDArray[np.intp]:
-    """The block of each row; whole groups, several to a block where there are many."""
+def blocks(rows: int, groups: NDArray[np.generic] | None = None) -> NDArray[np.intp]:
+    """Return the block of each row; whole groups, several to a block where there are many."""
     if groups is None:
         return np.arange(rows) * min(BLOCKS, rows) // rows
     number = np.unique(groups, return_inverse=True)[1]
     return np.asarray(number % BLOCKS, dtype=np.intp)
 
 
-def block_sums(values: NDArray[Any], block: NDArray[np.intp]) -> Floats:
-    """Sums of `values` (rows, ...) over the rows of each block: (blocks, ...)."""
+def block_sums(values: NDArray[np.generic], block: NDArray[np.intp]) -> Floats:
+    """Return sums of `values` (rows, ...) over the rows of each block: (blocks, ...)."""
     sums = np.zeros((int(block.max()) + 1, *values.shape[1:]))
     np.add.at(sums, block, values)
     return sums
 
 
 def leave_one_out(sums: Floats, figure: Callable[[Floats], float]) -> list[float | None]:
-    """The figure without each block in turn; None where it is not finite."""
+    """Return the figure without each block in turn; None where it is not finite."""
     total = sums.sum(axis=0)
     values = [figure(total - own) for own in sums]
     return [value if math.isfinite(value) else None for value in values]
 
 
 def standard_error(values: Sequence[float | None]) -> float | None:
-    """Of leave-one-out values; None with fewer than two blocks, or where one has no value."""
+    """Return the error from leave-one-out values; None below two blocks, or where one lacks."""
     known = np.array([value for value in values if value is not None])
     if len(known) < 2 or len(known) < len(values):
         return None

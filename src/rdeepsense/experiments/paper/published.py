@@ -9,6 +9,7 @@ Methods have the names they have here.
 from __future__ import annotations
 
 from rdeepsense.experiments.paper.presets import MEMBERS, SAMPLES
+from rdeepsense.experiments.paper.study import PartSizes, TargetRange
 
 SOURCE = (
     "Yao, Zhao, Shao, Zhang, Zhang, Su & Abdelzaher 2018, RDeepSense: Reliable Deep Mobile "
@@ -16,16 +17,12 @@ SOURCE = (
 )
 
 # Table 2. Rows of the three parts; mean, std and range of the output.
-DATA: dict[str, dict[str, float | None]] = {
-    "BPEst": {"train": 1_281_098, "validation": 26_689, "test": 26_689,
-              "mean": 88.74, "std": 25.01, "min": 50.0, "max": 199.93},
-    "NYCommute": {"train": 10_287_766, "validation": 214_328, "test": 214_328,
-                  "mean": 15.08, "std": 52.79, "min": 0.0, "max": 1439.5},
-    "GasSen": {"train": 2_839_933, "validation": 59_166, "test": 59_166,
-               "mean": 94.56, "std": 145.16, "min": 0.0, "max": 533.33},
-    "HHAR": {"train": 28_314, "validation": 1_686, "test": 1_686,
-             "mean": None, "std": None, "min": None, "max": None},
-}  # fmt: skip
+DATA: dict[str, tuple[PartSizes, TargetRange | None]] = {
+    "BPEst": (PartSizes(1_281_098, 26_689, 26_689), TargetRange(88.74, 25.01, 50.0, 199.93)),
+    "NYCommute": (PartSizes(10_287_766, 214_328, 214_328), TargetRange(15.08, 52.79, 0.0, 1439.5)),
+    "GasSen": (PartSizes(2_839_933, 59_166, 59_166), TargetRange(94.56, 145.16, 0.0, 533.33)),
+    "HHAR": (PartSizes(28_314, 1_686, 1_686), None),
+}
 
 _NAMES = {
     "RDeepSense": ("RDeepSense-paper", *(f"RDeepSense-paper-MC{k}" for k in SAMPLES)),
@@ -77,7 +74,7 @@ _TABLES: dict[str, dict[str, dict[str, tuple[float, ...]]]] = {
 
 
 def figure(task: str, method: str, name: str) -> float | None:
-    """The paper's figure `name` (mae, nll, accuracy, f1, mefp), None where it has none."""
+    """Return the paper's figure `name` (mae, nll, accuracy, f1, mefp), None where it has none."""
     for rival, values in _TABLES.get(task, {}).get(name, {}).items():
         if method in _NAMES[rival]:
             return values[_NAMES[rival].index(method)]

@@ -1,48 +1,75 @@
-"""From finished cells to results.json: plain data, the same whenever it is put together."""
+"""From finished cells to the results of a study, the same whenever they are put together."""
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from rdeepsense import __version__
+from rdeepsense.errors import RDeepSenseError
+from rdeepsense.experiments.machine import Machine
 from rdeepsense.experiments.methods import REFERENCE, Method
-from rdeepsense.experiments.paper.cells import Cell
-from rdeepsense.experiments.paper.claims import claims_of
+from rdeepsense.experiments.paper.cells import FinishedCell, StudyCell
+from rdeepsense.experiments.paper.claims import ClaimVerdict, claims_of
 from rdeepsense.experiments.paper.presets import TASKS
-from rdeepsense.experiments.paper.seeds import over_seeds
-from rdeepsense.experiments.paper.study import Study
+from rdeepsense.experiments.paper.score import Examples
+from rdeepsense.experiments.paper.seeds import alpha_over_seeds, method_over_seeds
+from rdeepsense.experiments.paper.study import Study, TaskFacts
+from rdeepsense.experiments.paper.task_results import TaskResults
+from rdeepsense.experiments.paper.trainings import (
+    AlphaTraining,
+    Costs,
+    EnergySource,
+    FamilyTraining,
+    MethodTraining,
+    PredictionCost,
+)
+from rdeepsense.experiments.records import LEFT_OUT, Record
 
 ROWS = "Standard errors are over test rows, whole groups together where whole groups are tested"
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "gpytorch")
-Done = Mapping[Cell, Mapping[str, Any]]
+Done = Mapping[StudyCell, FinishedCell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyResults(Record):
+    """Everything that results.json holds; no path of this machine is in it."""
+
+    preset: str
+    command: str
+    date: str
+    machine: Machine
+    versions: Mapping[str, str]
+    # Files of early versions have neither of the next two.
+    seeds: int | None = field(default=None, metadata=LEFT_OUT)
+    errors: str | None = field(default=None, metadata=LEFT_OUT)
+    seconds: float
+    device: EnergySource | None
+    tasks: Mapping[str, TaskResults]
+    claims: Sequence[ClaimVerdict]
 
 
 def results_of(
     study: Study, tasks: Sequence[str], methods: Sequence[Method], done: Done
-) -> dict[str, Any]:
-    """Everything that results.json holds; no path of this machine is in it."""
-    costs = [found["content"] for cell, found in done.items() if cell.kind == "cost"]
-    results: dict[str, Any] = {
-        "preset": study.preset.name,
-        "command": _command(study, tasks),
-        "date": max(found["date"] for found in done.values()),
-        "machine": {
-            "processor": platform.machine(),
-            "system": platform.system(),
-            "cores": os.cpu_count(),
-        },
-        "versions": _versions(),
-        "seeds": study.preset.seeds,
-        "errors": _errors(study.preset.seeds),
-        "seconds": sum(found["seconds"] for found in done.values()),
-        "device": costs[0]["device"] if costs else None,
-        "tasks": {task: _task(task, methods, done) for task in tasks},
-    }
-    return results | {"claims": claims_of(results)}
+) -> StudyResults:
+    """Return what the finished cells say together."""
+    costs = [own.content for own in done.values() if isinstance(own.content, Costs)]
+    found = {task: _task(task, methods, done) for task in tasks}
+    return StudyResults(
+        preset=study.preset.name,
+        command=_command(study, tasks),
+        date=max(own.date for own in done.values()),
+        machine=Machine.this(),
+        versions=_versions(),
+        seeds=study.preset.seeds,
+        errors=_errors(study.preset.seeds),
+        seconds=sum(own.seconds for own in done.values()),
+        device=costs[0].device if costs else None,
+        tasks=found,
+        claims=claims_of(found),
+    )
 
 
 def _errors(seeds: int) -> str:
@@ -56,35 +83,42 @@ def _errors(seeds: int) -> str:
     )
 
 
-def _task(task: str, methods: Sequence[Method], done: Done) -> dict[str, Any]:
-    described: dict[str, Any] = {}
-    costs: dict[str, Any] = {}
-    judged: dict[str, list[Any]] = {}
-    study: dict[float, list[Any]] = {}
-    for cell, found in done.items():
-        content = found["content"]
+def _task(task: str, methods: Sequence[Method], done: Done) -> TaskResults:
+    facts: TaskFacts | None = None
+    costs: Mapping[str, PredictionCost] = {}
+    trained: dict[str, list[MethodTraining]] = {}
+    study: dict[float, list[AlphaTraining]] = {}
+    for cell, finished in done.items():
         if cell.task != task:
             continue
-        if cell.kind == "task":
-            described = content
-        elif cell.kind == "cost":
-            costs = content["methods"]
-        elif cell.alpha is not None:
-            study.setdefault(cell.alpha, []).append(content)
-        else:
-            for name, own in content.items():
-                judged.setdefault(name, []).append(own)
-    shown = {m.name: over_seeds(judged[m.name]) | {"cost": costs.get(m.name)} for m in methods
-             if m.name in judged}  # fmt: skip
-    examples = [method.pop("examples", None) for name, method in sorted(
-        shown.items(), key=lambda item: item[0] != REFERENCE)]  # fmt: skip
-    points = {alpha: over_seeds(trainings) for alpha, trainings in sorted(study.items())}
-    return {
-        **described,
-        "methods": shown,
-        "alpha_study": [{"alpha": a, **own.pop("figures"), **own} for a, own in points.items()],
-        "examples": next((example for example in examples if example is not None), None),
-    }
+        match finished.content:
+            case TaskFacts() as facts:
+                pass
+            case Costs(methods=costs):
+                pass
+            case AlphaTraining() as training if cell.alpha is not None:
+                study.setdefault(cell.alpha, []).append(training)
+            case FamilyTraining(methods=family):
+                for name, own in family.items():
+                    trained.setdefault(name, []).append(own)
+    if facts is None:
+        raise RDeepSenseError(f"{task}: the cell that describes its data is not finished")
+    named = [method.name for method in methods if method.name in trained]
+    return TaskResults(
+        **{one.name: getattr(facts, one.name) for one in fields(facts)},
+        methods={name: method_over_seeds(trained[name], costs.get(name)) for name in named},
+        alpha_study=[alpha_over_seeds(alpha, own) for alpha, own in sorted(study.items())],
+        examples=_examples([trained[name][0] for name in sorted(named, key=_after_reference)]),
+    )
+
+
+def _after_reference(name: str) -> bool:
+    """Sort the reference before the others."""
+    return name != REFERENCE
+
+
+def _examples(trainings: Sequence[MethodTraining]) -> Examples | None:
+    return next((own.examples for own in trainings if own.examples is not None), None)
 
 
 def _command(study: Study, tasks: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Small rules that claims are judged by; each takes the evidence of a task and gives a finding.
+"""Rules that decide claims; each takes the evidence of a task and gives a finding.
 
 A difference is clear where its 95 % interval does not hold 0 (`evidence`).
 """
@@ -17,14 +17,14 @@ EQUAL = 1.05  # how much more of time or energy still counts as no more
 
 
 def verdict_of(signs: Sequence[int]) -> str:
-    """yes where all speak for the claim, no where one speaks against it, else not decidable."""
+    """Return yes where all speak for a claim, no where one speaks against, else not decidable."""
     if any(sign < 0 for sign in signs):
         return NO
     return YES if all(sign > 0 for sign in signs) else OPEN
 
 
 def beats(figure: str, one: str, rivals: Sequence[str]) -> Rule:
-    """`one` is clearly better than each of `rivals`."""
+    """Claim that `one` is clearly better than each of `rivals`."""
 
     def rule(evidence: Evidence) -> Finding:
         gains = {rival: evidence.gain(one, rival, figure) for rival in rivals}
@@ -43,7 +43,7 @@ def beats(figure: str, one: str, rivals: Sequence[str]) -> Rule:
 
 
 def second_best(figure: str, one: str, families: dict[str, Sequence[str]]) -> Rule:
-    """Exactly one rival family has a member that is better than `one`."""
+    """Claim that exactly one rival family has a member that is better than `one`."""
 
     def rule(evidence: Evidence) -> Finding:
         better, unclear = [], []
@@ -66,7 +66,7 @@ def second_best(figure: str, one: str, families: dict[str, Sequence[str]]) -> Ru
 
 
 def trend(figure: str, names: Sequence[str], better: bool = True) -> Rule:
-    """The figure gets better (or worse) from the first to the last, and no step goes back."""
+    """Claim that a figure gets better (or worse) from first to last, and no step goes back."""
 
     def rule(evidence: Evidence) -> Finding:
         way = 1 if better else -1
@@ -90,7 +90,7 @@ def trend(figure: str, names: Sequence[str], better: bool = True) -> Rule:
 
 
 def falls(figure: str, first: str, last: str) -> Rule:
-    """The figure, signed, is lower at `last`."""
+    """Claim that the figure, signed, is lower at `last`."""
 
     def rule(evidence: Evidence) -> Finding:
         change = evidence.difference(last, first, figure)
@@ -101,7 +101,7 @@ def falls(figure: str, first: str, last: str) -> Rule:
 
 
 def similar(figure: str, one: str, others: Sequence[str], margin: float) -> Rule:
-    """The figures differ by less than `margin`, its interval included."""
+    """Claim that the figures differ by less than `margin`, its interval included."""
 
     def rule(evidence: Evidence) -> Finding:
         signs = [evidence.difference(one, other, figure).within(margin) for other in others]
@@ -112,7 +112,7 @@ def similar(figure: str, one: str, others: Sequence[str], margin: float) -> Rule
 
 
 def off_diagonal(names: Sequence[str], too_wide: bool) -> Rule:
-    """Every signed deviation area is beyond the floor, on the side of too wide (or too narrow)."""
+    """Claim that all signed deviation areas are beyond the floor, too wide (or too narrow)."""
 
     def rule(evidence: Evidence) -> Finding:
         side, floor = (1 if too_wide else -1), evidence.floor
@@ -128,7 +128,7 @@ def off_diagonal(names: Sequence[str], too_wide: bool) -> Rule:
 
 
 def some_beats(figure: str, first: str, others: Sequence[str]) -> Rule:
-    """One of `others` is better than `first`."""
+    """Claim that one of `others` is better than `first`."""
 
     def rule(evidence: Evidence) -> Finding:
         signs = [evidence.gain(other, first, figure).sign() for other in others]
@@ -144,20 +144,18 @@ def some_beats(figure: str, first: str, others: Sequence[str]) -> Rule:
 
 
 def costs_times(one: str, other: str, times: float, slack: float = 0.25) -> Rule:
-    """`other` takes about `times` the time and energy of `one`."""
+    """Claim that `other` takes about `times` the time and energy of `one`."""
 
     def rule(evidence: Evidence) -> Finding:
-        ratios = {
-            key: evidence.cost(other, key) / evidence.cost(one, key)
-            for key in ("microseconds", "millijoules")
-        }
+        theirs, own = evidence.time_and_energy(other), evidence.time_and_energy(one)
+        ratios = {key: theirs[key] / own[key] for key in own}
         near = [abs(ratio / times - 1) <= slack for ratio in ratios.values()]
         shown = ", ".join(f"{NAMES[key]} x {ratio:.1f}" for key, ratio in ratios.items())
-        batched = evidence.points[other]["cost"].get("microseconds_batched")
+        batched = evidence.cost(other).microseconds_batched
         if batched:
-            ratio = batched / evidence.cost(one, "microseconds")
+            ratio = batched / evidence.cost(one).microseconds
             shown += f"; with the passes as one batch, time x {ratio:.1f}"
-        kind = evidence.points[one]["cost"]["energy"]
+        kind = evidence.cost(one).energy
         why = f"about is taken as within {slack:.0%}; passes one after the other; energy is {kind}"
         return Finding(YES if all(near) else NO, f"{other} against {one}: {shown}", why)
 
@@ -165,19 +163,18 @@ def costs_times(one: str, other: str, times: float, slack: float = 0.25) -> Rule
 
 
 def saves(one: str, rivals: Sequence[str], share: float) -> Rule:
-    """`one` saves at least this share (to the per cent) of each rival's time and energy."""
+    """Claim that `one` saves this share (to the per cent) of each rival's time and energy."""
 
     def rule(evidence: Evidence) -> Finding:
-        saved: dict[str, list[float]] = {}
-        for key in ("microseconds", "millijoules"):
-            own = evidence.cost(one, key)
-            saved[key] = [1 - own / evidence.cost(rival, key) for rival in rivals]
+        own = evidence.time_and_energy(one)
+        others = [evidence.time_and_energy(rival) for rival in rivals]
+        saved = {key: [1 - own[key] / other[key] for other in others] for key in own}
         shown = "; ".join(
             f"{NAMES[key]} saved: "
             + ", ".join(f"{v:.0%} of {r}" for v, r in zip(values, rivals, strict=True))
             for key, values in saved.items()
         )
-        kind = evidence.points[one]["cost"]["energy"]
+        kind = evidence.cost(one).energy
         why = f"at least {share:.0%} is asked of each; 1 pass of k saves 1 - 1/k; energy is {kind}"
         energy = all(round(v, 2) >= share for v in saved["millijoules"])
         if not energy or any(v < share - NOISE for v in saved["microseconds"]):
@@ -190,12 +187,13 @@ def saves(one: str, rivals: Sequence[str], share: float) -> Rule:
 
 
 def cheapest(one: str, rivals: Sequence[str]) -> Rule:
-    """No rival needs clearly less energy than `one`."""
+    """Claim that no rival needs clearly less energy than `one`."""
 
     def rule(evidence: Evidence) -> Finding:
-        own = evidence.cost(one, "millijoules")
-        less = [r for r in rivals if own > EQUAL * evidence.cost(r, "millijoules")]
-        kind = evidence.points[one]["cost"]["energy"]
+        own = evidence.cost(one, "millijoules").millijoules
+        costs = {rival: evidence.cost(rival, "millijoules").millijoules for rival in rivals}
+        less = [rival for rival, cost in costs.items() if own > EQUAL * cost]
+        kind = evidence.cost(one).energy
         why = f"less energy ({kind}): {', '.join(less)}" if less else f"none needs less ({kind})"
         return Finding(NO if less else YES, f"energy of {one}: {own:.3g} mJ ({kind})", why)
 
@@ -203,7 +201,7 @@ def cheapest(one: str, rivals: Sequence[str]) -> Rule:
 
 
 def all_of(*rules: Rule) -> Rule:
-    """Every part holds."""
+    """Claim that every part holds."""
 
     def rule(evidence: Evidence) -> Finding:
         findings = [part(evidence) for part in rules]
@@ -223,10 +221,10 @@ def _numbers(measured: str) -> tuple[str, frozenset[str]]:
 
 
 def by_quality(make: Callable[[str], Rule]) -> Rule:
-    """The rule for the task's own measure of quality: deviation area, or MEFP for classes."""
+    """Return the rule for the task's measure of quality: deviation area, or MEFP for classes."""
     return lambda evidence: make(evidence.quality)(evidence)
 
 
 def settled(verdict: str, measured: str, why: str) -> Rule:
-    """What no measurement here bears on."""
+    """Return a rule for a claim that no measurement of the study decides."""
     return lambda evidence: Finding(verdict, measured, why)

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from rdeepsense.experiments.methods import parse_all
-from rdeepsense.experiments.paper.cells import Cell, cells_of
+from rdeepsense.experiments.paper.cells import FinishedCell, StudyCell, cells_of
 from rdeepsense.experiments.paper.presets import METHODS, Preset
-from rdeepsense.experiments.paper.results import results_of
+from rdeepsense.experiments.paper.results import StudyResults, results_of
 from rdeepsense.experiments.paper.study import Study
-from rdeepsense.experiments.uci.pool import Result, run_each
+from rdeepsense.experiments.uci.pool import Failure, run_each
 from rdeepsense.files import write_whole
-
-if TYPE_CHECKING:
-    from rdeepsense.progress import Progress
+from rdeepsense.progress import long_progress
 
 RESULTS = "results.json"
 MOST_JOBS = 4  # by default: each has its own torch and its own rows
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came out: what results.json holds, how many cells there are and ran now."""
+class StudyOutcome:
+    """The results of a study, how many cells there are, ran now and failed."""
 
-    results: dict[str, Any]
+    results: StudyResults
     cells: int
     ran: int
     failed: list[tuple[str, str]]  # a cell's label and what went wrong
@@ -45,7 +41,7 @@ def run(
     seed: int = 0,
     jobs: int | None = None,
     quiet: bool = False,
-) -> Outcome:
+) -> StudyOutcome:
     """Run what is not finished yet under `out`; write results.json there.
 
     A cell that fails does not stop the others; it leaves no file and is tried again next time.
@@ -59,14 +55,14 @@ def run(
     pending = [cell for cell in cells if cell not in done]
     failed: list[tuple[str, str]] = []
     if pending:
-        progress = _progress(quiet)
+        progress = long_progress(quiet)
         total = sum(cell.weight for cell in cells)
         finished = sum(cell.weight for cell in done)
         progress.start("reproduce", total, finished)
         try:
             for cell, result in _results(pending, jobs or min(MOST_JOBS, os.cpu_count() or 1)):
-                if isinstance(result, str):
-                    failed.append((cell.label, result))
+                if isinstance(result, Failure):
+                    failed.append((cell.label, result.reason))
                 else:
                     cell.write(folder, result)
                     done[cell] = result
@@ -76,30 +72,27 @@ def run(
         finally:
             progress.close()
     results = results_of(study, tasks, chosen, {cell: done[cell] for cell in cells if cell in done})
-    text = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(results.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_whole(out / RESULTS, text)
-    return Outcome(results, len(cells), len(pending) - len(failed), failed)
+    return StudyOutcome(results, len(cells), len(pending) - len(failed), failed)
 
 
 def default_methods() -> tuple[str, ...]:
-    """Every method of the paper; GP only where its library is installed."""
+    """Return every method of the paper; GP only where its library is installed."""
     return tuple(name for name in METHODS if name != "GP" or find_spec("gpytorch"))
 
 
-def _results(pending: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Result]]:
-    """Each cell with its result, or with what went wrong, as they finish.
+def _results(
+    pending: Sequence[StudyCell], jobs: int
+) -> Iterator[tuple[StudyCell, FinishedCell | Failure]]:
+    """Yield each cell with its result, or with its failure, as they finish.
 
     First the data, here: what is wrong with it should be said at once. Last the timing, alone.
     """
     for cell in (cell for cell in pending if cell.kind == "task"):
         yield cell, cell.run()
-    yield from run_each([cell for cell in pending if cell.kind in ("family", "alpha")], jobs)
-    yield from run_each([cell for cell in pending if cell.kind == "cost"], jobs=1)
-
-
-def _progress(quiet: bool) -> Progress:
-    from rdeepsense.progress import Bar, Lines, Silent
-
-    if quiet:
-        return Silent()
-    return Bar(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr)
+    trainings = [cell for cell in pending if cell.kind in ("family", "alpha")]
+    timings = [cell for cell in pending if cell.kind == "cost"]
+    for cells, processes in ((trainings, jobs), (timings, 1)):
+        for number, result in run_each(cells, processes):
+            yield cells[number], result

@@ -1,28 +1,70 @@
-"""What one run of the evaluation is about: preset, data and seed; its tasks and their parts."""
+"""A run of the evaluation: preset, data and seed; its tasks and their parts."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.paper.presets import Preset
-from rdeepsense.experiments.tasks.task import Split, Task
+from rdeepsense.experiments.records import Record
+from rdeepsense.experiments.tasks import catalogue
+from rdeepsense.experiments.tasks.task import Split, Targets, Task
 from rdeepsense.metrics import deviation_floor
 
 FEW_GROUPS = 40
 SHARES_OF_FEW = (0.7, 0.1, 0.2)  # of nine users, say, so that more than one is tested
+Rows = tuple[NDArray[np.float32], Targets]
+"""Inputs and targets."""
+
+
+@dataclass(frozen=True)
+class PartSizes(Record):
+    """Rows of the three parts."""
+
+    train: int
+    validation: int
+    test: int
+
+
+@dataclass(frozen=True)
+class TargetRange(Record):
+    """Moments and range of a numeric target."""
+
+    mean: float
+    std: float
+    min: float
+    max: float
+
+
+@dataclass(frozen=True)
+class TaskFacts(Record):
+    """What a report says of a task."""
+
+    title: str
+    kind: str  # "regression" or "classification"
+    simulated: bool
+    source: str
+    unit: str
+    classes: Sequence[str]
+    split: str  # how the parts were told apart
+    grouped_by: str
+    rows: PartSizes
+    inputs: int
+    outputs: int
+    target: TargetRange | None  # None for classes
+    floor: float | None  # of the deviation area; None for classes
 
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that the cells of a run have in common."""
+    """The preset, the data and the seed that all cells of a run share."""
 
     preset: Preset
     data: Path | None  # None simulates
@@ -31,8 +73,8 @@ class Study:
     def __hash__(self) -> int:  # a preset holds a dictionary
         return hash((self.preset.name, self.data, self.seed))
 
-    def data_key(self, task: str) -> dict[str, Any]:
-        """What the rows of a task follow from.
+    def data_key(self, task: str) -> dict[str, object]:
+        """Return what the rows of a task follow from.
 
         Real files are known by name, size and time of change: to read gigabytes only to see that
         nothing is to be done would take minutes.
@@ -40,7 +82,7 @@ class Study:
         if self.data is None:
             return {"simulated": self.preset.rows[task], "seed": self.seed}
         if not self.data.is_dir():
-            raise InputError(f"--data {self.data}: there is no such folder")
+            raise InputError(f"data = {self.data}: there is no such folder")
         digest = hashlib.sha256()
         for path in sorted(p for p in self.data.rglob("*") if p.is_file()):
             state = path.stat()
@@ -49,7 +91,7 @@ class Study:
         return {"files": digest.hexdigest()[:16], "most_rows": self.preset.most_rows}
 
     def load(self, task: str) -> Parts:
-        """The rows of a task and how they are split; the last one asked for is kept."""
+        """Return the rows of a task and how they are split; the last one asked for is kept."""
         return _load(self, task)
 
 
@@ -61,31 +103,31 @@ class Parts:
     split: Split
     by: str  # "rows" or "groups"
 
-    def train(self, most: int | None = None, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Training rows, `most` of them at random."""
+    def train(self, most: int | None = None, seed: int = 0) -> Rows:
+        """Return the training rows, `most` of them at random."""
         chosen = self.split.train
         if most is not None and len(chosen) > most:
             chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False))
         return self.task.X[chosen], self.task.y[chosen]
 
     @property
-    def validation(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def validation(self) -> Rows:
         """Rows for every choice that is made."""
         return self.task.X[self.split.validation], self.task.y[self.split.validation]
 
     @property
-    def test(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Rows that judge."""
+    def test(self) -> Rows:
+        """Rows that score, and nothing else."""
         return self.task.X[self.split.test], self.task.y[self.split.test]
 
     @property
-    def test_groups(self) -> NDArray[Any] | None:
+    def test_groups(self) -> NDArray[np.int64] | None:
         """The group of each test row, where there are groups."""
         return None if self.task.groups is None else self.task.groups[self.split.test]
 
     @property
-    def clusters(self) -> NDArray[Any] | None:
-        """What test rows depend on each other by: the groups, where whole groups are tested."""
+    def clusters(self) -> NDArray[np.int64] | None:
+        """The groups that make test rows depend on each other, where whole groups are tested."""
         return self.test_groups if self.by == "groups" else None
 
     @property
@@ -93,44 +135,33 @@ class Parts:
         """Columns of the target; for classes, their number."""
         return len(self.task.classes) or len(self.task.targets)
 
-    def describe(self) -> dict[str, Any]:
-        """What a report says of the task."""
-        from rdeepsense.experiments.tasks import catalogue
-
+    def describe(self) -> TaskFacts:
+        """Return what a report says of the task."""
         task, split = self.task, self.split
-        y = None if task.classes else task.y
-        return {
-            "title": catalogue.find(task.name).title,
-            "kind": task.kind,
-            "simulated": task.simulated,
-            "source": task.source,
-            "unit": task.unit,
-            "classes": list(task.classes),
-            "split": split.how,
-            "grouped_by": task.grouped_by,
-            "rows": {
-                "train": len(split.train),
-                "validation": len(split.validation),
-                "test": len(split.test),
-            },
-            "inputs": len(task.features),
-            "outputs": self.outputs,
-            "target": None
-            if y is None
-            else {
-                "mean": float(y.mean()),
-                "std": float(y.std()),
-                "min": float(y.min()),
-                "max": float(y.max()),
-            },
-            "floor": None if y is None else deviation_floor(int(y[split.test].size)),
-        }
+        target, floor = None, None
+        if not task.classes:
+            y = task.y
+            target = TargetRange(float(y.mean()), float(y.std()), float(y.min()), float(y.max()))
+            floor = deviation_floor(int(y[split.test].size))
+        return TaskFacts(
+            title=catalogue.find(task.name).title,
+            kind=task.kind,
+            simulated=task.simulated,
+            source=task.source,
+            unit=task.unit,
+            classes=list(task.classes),
+            split=split.how,
+            grouped_by=task.grouped_by,
+            rows=PartSizes(len(split.train), len(split.validation), len(split.test)),
+            inputs=len(task.features),
+            outputs=self.outputs,
+            target=target,
+            floor=floor,
+        )
 
 
 @lru_cache(maxsize=1)
 def _load(study: Study, name: str) -> Parts:
-    from rdeepsense.experiments.tasks import catalogue
-
     task = catalogue.load(name, study.data, study.preset.rows[name], study.seed)
     if study.preset.most_rows is not None and not task.simulated:
         task = _thinned(task, study.preset.most_rows, study.seed)
@@ -143,7 +174,7 @@ def _load(study: Study, name: str) -> Parts:
 
 
 def _thinned(task: Task, most: int, seed: int) -> Task:
-    """So many rows at random, in their order."""
+    """Return at most `most` rows of a task, at random and in their order."""
     if len(task.X) <= most:
         return task
     kept = np.sort(np.random.default_rng(seed).choice(len(task.X), most, replace=False))

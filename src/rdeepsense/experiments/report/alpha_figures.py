@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rdeepsense.experiments.paper.task_results import AlphaPoint, TaskResults
 from rdeepsense.experiments.report.method_styles import PAPER
 from rdeepsense.experiments.report.pictures import Panel, Picture, finish, legend_below
 from rdeepsense.plot.figures import BLUE, GREY, INK, VERMILION
@@ -13,29 +14,21 @@ from rdeepsense.plot.figures import BLUE, GREY, INK, VERMILION
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Rows = Sequence[Mapping[str, Any]]
 
-
-def alpha_study(name: str, task: Mapping[str, Any], origin: str) -> Picture | None:
-    """Two panels, one above the other; None where no study was made."""
-    study = sorted(task.get("alpha_study") or [], key=lambda row: row["alpha"])
-    classes = task["kind"] == "classification"
-    chosen = (task["methods"].get(PAPER, {}).get("chosen") or {}).get("alpha")
-    chosen = sorted(
-        {a for a in (chosen if isinstance(chosen, list) else [chosen]) if a is not None}
-    )
+def alpha_study(name: str, task: TaskResults, origin: str) -> Picture | None:
+    """Draw two panels, one above the other; None where no study was made."""
+    study = sorted(task.alpha_study, key=lambda point: point.alpha)
     shown = [("nll", 1.0, "NLL", "NLL, full (nats)", BLUE, "o")]
-    if classes:
+    if task.is_classification:
         shown.append(("mefp", -1.0, "Negative MEFP", "negative MEFP (nats)", VERMILION, "s"))
     else:
         shown.append(("deviation_area", 1.0, "Deviation area", "deviation area", VERMILION, "s"))
-    floor = task.get("floor")
-    panels = []
+    panels, chosen = [], _chosen(task)
     for key, sign, title, label, colour, marker in shown:
-        if any(row.get(key) is not None for row in study):
+        if any(point.figures.get(key) is not None for point in study):
             draw = partial(_draw, study=study, key=key, sign=sign, label=label, colour=colour,
                            marker=marker, chosen=chosen,
-                           floor=floor if key == "deviation_area" else None)  # fmt: skip
+                           floor=task.floor if key == "deviation_area" else None)  # fmt: skip
             panels.append(Panel(f"{title} over alpha", draw, (4.8, 3.0)))
     if not panels:
         return None
@@ -52,9 +45,17 @@ def alpha_study(name: str, task: Mapping[str, Any], origin: str) -> Picture | No
     )
 
 
+def _chosen(task: TaskResults) -> list[float]:
+    """Return the values of alpha that the trainings of the paper's method chose."""
+    paper = task.methods.get(PAPER)
+    chosen = None if paper is None or paper.chosen is None else paper.chosen.get("alpha")
+    values = chosen if isinstance(chosen, list) else [chosen]
+    return sorted({value for value in values if isinstance(value, float | int)})
+
+
 def _draw(
     axes: Axes,
-    study: Rows,
+    study: Sequence[AlphaPoint],
     key: str,
     sign: float,
     label: str,
@@ -63,14 +64,14 @@ def _draw(
     chosen: Sequence[float],
     floor: float | None,
 ) -> None:
-    found = [row for row in study if row.get(key) is not None]
-    errors = [2 * (row.get(f"{key}_se") or 0.0) for row in found]
-    axes.errorbar([row["alpha"] for row in found], [sign * row[key] for row in found],
+    found = [(p, value) for p in study if (value := p.figures.get(key)) is not None]
+    errors = [2 * (point.figures.get(f"{key}_se") or 0.0) for point, _ in found]
+    axes.errorbar([point.alpha for point, _ in found], [sign * value for _, value in found],
                   yerr=errors if any(errors) else None, color=colour, marker=marker, markersize=6,
                   capsize=3, linewidth=1.8)  # fmt: skip
-    for row in found:
-        single = [sign * value for value in row.get("by_seed", {}).get(key, ())]
-        axes.plot([row["alpha"]] * len(single), single, ".", color=INK, markersize=5, zorder=3)
+    for point, _ in found:
+        single = [sign * value for value in point.by_seed.get(key, ()) if value is not None]
+        axes.plot([point.alpha] * len(single), single, ".", color=INK, markersize=5, zorder=3)
     if floor is not None:
         axes.axhline(floor, color=GREY, linestyle="--", linewidth=1.2, label=f"floor {floor:.3f}")
         axes.set_ylim(bottom=0)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 from rdeepsense.experiments.report.comparison import comparison_figure, inline_svg
 from rdeepsense.experiments.report.html import page, table
-from rdeepsense.experiments.uci.tables import Table
+from rdeepsense.experiments.text_table import TextTable
+from rdeepsense.experiments.uci.results import BenchmarkResults
 
 
-def benchmark_page(results: Mapping[str, Any], tables: Sequence[Table]) -> str:
-    """The whole page as text."""
+def benchmark_page(results: BenchmarkResults, tables: Sequence[TextTable]) -> str:
+    """Return the whole page as text."""
     parts = [_opening(results)]
-    by_dataset = {
-        name: [row for row in results["summary"] if row["dataset"] == name]
-        for name in results["datasets"]
-    }
     label = "NLL differences and deviation areas of each method on each data set"
     for number, one in enumerate(tables):
         parts.append(
@@ -26,32 +22,31 @@ def benchmark_page(results: Mapping[str, Any], tables: Sequence[Table]) -> str:
             f'<p class="soft"><small>{escape(one.caption)}</small></p>'
         )
         if number == 1:
-            picture = inline_svg(comparison_figure(by_dataset), label)
+            picture = inline_svg(comparison_figure(results.summary), label)
             parts.append(f"<figure>{picture}</figure>")
     return page("UCI regression benchmark", "\n".join([*parts, _sources(results)]))
 
 
-def _opening(results: Mapping[str, Any]) -> str:
-    settings, versions = results["settings"], results["versions"]
-    machine = results["machine"]
+def _opening(results: BenchmarkResults) -> str:
+    settings, versions, machine = results.settings, results.versions, results.machine
     methods = "\n".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(method['about'])}{_passes(method['passes'])}</dd>"
-        for name, method in results["methods"].items()
+        f"<dt>{escape(method.name)}</dt><dd>{escape(method.about)}{_passes(method.passes)}</dd>"
+        for method in results.methods
     )
     sets = ", ".join(
-        f"{escape(name)} ({data['rows']:,} rows, {data['inputs']} inputs)"
-        for name, data in results["datasets"].items()
+        f"{escape(name)} ({data.rows:,} rows, {data.inputs} inputs)"
+        for name, data in results.datasets.items()
     )
-    hidden = ", ".join(str(width) for width in settings["hidden"])
+    hidden = ", ".join(str(width) for width in settings.hidden)
     return (
         f"<p>Data sets: {sets}. In a column's head, in brackets, the number of splits.</p>\n"
-        f"<p>Hidden layers ({hidden}), seed {settings['seed']}. Every choice was made on training "
+        f"<p>Hidden layers ({hidden}), seed {settings.seed}. Every choice was made on training "
         "and validation rows; test rows were used for these figures alone. Splits share rows, so "
         "standard errors over splits are a little too small.</p>\n"
         f"<dl>{methods}</dl>\n"
         f'<p class="soft"><small>rdeepsense {escape(versions["rdeepsense"])}, Python '
-        f"{escape(versions['python'])}, {escape(machine['system'])} on "
-        f"{escape(machine['processor'])}, {machine['cores']} cores.</small></p>"
+        f"{escape(versions['python'])}, {escape(machine.system)} on "
+        f"{escape(machine.processor)}, {machine.cores} cores.</small></p>"
     )
 
 
@@ -61,19 +56,19 @@ def _passes(passes: int | None) -> str:
     return f"; {passes} forward pass{'es' if passes > 1 else ''} per prediction"
 
 
-def _sources(results: Mapping[str, Any]) -> str:
+def _sources(results: BenchmarkResults) -> str:
     lines = [
-        f"<li>{escape(row['method'])}: {escape(row['source'])} ({escape(row['remark'])}).</li>"
-        for row in results["published"]
+        f"<li>{escape(row.method)}: {escape(row.source)} ({escape(row.remark)}).</li>"
+        for row in results.published
     ]
     lines += [
-        f"<li>{escape(row['family'])} warned in {row['cells']} cells, for example: "
-        f"{escape(row['example'])}</li>"
-        for row in results["warnings"]
+        f"<li>{escape(row.family)} warned in {row.cells} cells, for example: "
+        f"{escape(row.example)}</li>"
+        for row in results.warnings
     ]
     lines += [
-        f"<li>Failed: {escape(row['family'])} on {escape(row['dataset'])}, split {row['split']}: "
-        f"{escape(row['error'])}</li>"
-        for row in results["failed"]
+        f"<li>Failed: {escape(row.family)} on {escape(row.dataset)}, split {row.split}: "
+        f"{escape(row.error)}</li>"
+        for row in results.failed
     ]
     return f"<h2>Sources and remarks</h2>\n<ul>{''.join(lines)}</ul>" if lines else ""

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from math import nan
+from typing import TYPE_CHECKING
 
+from rdeepsense.experiments.paper.score import CalibrationCurve
+from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.report.method_styles import PAPER, RECOMMENDED, style
 from rdeepsense.experiments.report.pictures import Panel, Picture, finish, legend_below
 from rdeepsense.plot.figures import GREY
@@ -16,18 +19,17 @@ from rdeepsense.plot.figures import GREY
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Task = Mapping[str, Any]
 _COMMON = (RECOMMENDED, PAPER, "GP")
 _PANELS = {"MCDrop-k": "MCDrop-", "SSP-k": "SSP-", "RDeepSense-MCk": "RDeepSense-"}
 SIZE = (4.4, 5.3)
 
 
-def calibration(name: str, task: Task, origin: str) -> Picture | None:
-    """The three panels; None for a task without a calibration curve, as one of classes."""
+def calibration(name: str, task: TaskResults, origin: str) -> Picture | None:
+    """Draw the three panels; None for a task without a calibration curve, as one of classes."""
     curves = {
-        method: cell["calibration"]
-        for method, cell in task["methods"].items()
-        if cell.get("calibration")
+        method: cell.calibration
+        for method, cell in task.methods.items()
+        if cell.calibration is not None
     }
     if not curves:
         return None
@@ -57,7 +59,7 @@ def calibration(name: str, task: Task, origin: str) -> Picture | None:
 
 def _draw(
     axes: Axes,
-    curves: Mapping[str, Mapping[str, Sequence[float]]],
+    curves: Mapping[str, CalibrationCurve],
     common: Sequence[str],
     rivals: Sequence[str],
     lines: int,
@@ -67,8 +69,8 @@ def _draw(
         own, curve = style(method), curves[method]
         main = own.k is None
         axes.plot(
-            [0, *(100 * level for level in curve["levels"])],
-            [0, *(100 * share for share in curve["observed"])],
+            [0, *(100 * level for level in curve.levels)],
+            [0, *(nan if share is None else 100 * share for share in curve.observed)],
             color=own.colour, linestyle=own.dash, linewidth=2.2 if main else 1.5,
             marker=own.k_marker, markersize=5.5 if main else 4.5, markevery=slice(1, None, 2),
             label=method, zorder=3 if main else 2,
@@ -80,7 +82,7 @@ def _draw(
 
 
 def _legend(axes: Axes, left: int, lines: int) -> None:
-    """What all panels have on the left, its rivals on the right; of one height in all panels."""
+    """Put what all panels share on the left, its rivals on the right, at one height in all."""
     handles, labels = axes.get_legend_handles_labels()
     blank = axes.plot([], [], " ")[0]
     pairs = list(zip(handles, labels, strict=True))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 NONE = "–"
 
 
 def number(value: float | None, error: float | None = None, digits: int = 3) -> str:
-    """`digits` significant digits, or as many decimals as two digits of the standard error need."""
+    """Return `digits` significant digits, or the decimals that two digits of the error need."""
     if value is None or not math.isfinite(value):
         return NONE
     if error is not None and math.isfinite(error) and error > 0:
@@ -21,17 +20,17 @@ def number(value: float | None, error: float | None = None, digits: int = 3) -> 
 
 
 def count(value: float | None) -> str:
-    """A whole number with its thousands apart."""
+    """Return a whole number with its thousands apart."""
     return NONE if value is None else f"{value:,.0f}"
 
 
 def percent(value: float | None) -> str:
-    """A share as per cent with one decimal, without the sign."""
+    """Return a share as per cent with one decimal, without the sign."""
     return NONE if value is None else f"{100 * value:.1f}"
 
 
-def area(figures: Mapping[str, Any], key: str = "deviation_area") -> str:
-    """A deviation area to four decimals, with its sign where it is the signed one."""
+def area(figures: Mapping[str, float | None], key: str = "deviation_area") -> str:
+    """Return a deviation area to four decimals, with its sign where it is the signed one."""
     value, error = figures.get(key), figures.get(f"{key}_se")
     if value is None:
         return NONE
@@ -40,19 +39,19 @@ def area(figures: Mapping[str, Any], key: str = "deviation_area") -> str:
 
 
 def span(low: float | None, high: float | None) -> str:
-    """A range of values."""
+    """Return a range of values."""
     if low is None or high is None:
         return NONE
     return f"{plain(low)} to {plain(high)}"
 
 
 def plain(value: float | None) -> str:
-    """Five significant digits, without zeros at the end."""
+    """Return five significant digits, without zeros at the end."""
     return NONE if value is None else f"{value:,.5g}"
 
 
-def choices(chosen: Mapping[str, Any] | None) -> str:
-    """What a method chose for itself, in one line; a list where its trainings chose differently."""
+def choices(chosen: Mapping[str, object] | None) -> str:
+    """Return a method's choices in one line; a list where its trainings chose differently."""
     parts = [
         f"{key} " + " / ".join(map(_choice, value if isinstance(value, list) else [value]))
         for key, value in (chosen or {}).items()
@@ -60,5 +59,5 @@ def choices(chosen: Mapping[str, Any] | None) -> str:
     return ", ".join(parts) or NONE
 
 
-def _choice(value: Any) -> str:
+def _choice(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -8,29 +8,30 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rdeepsense.errors import require
+from rdeepsense.experiments.uci.statistics import Summary
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Summary]
 FAR = 10.0  # a difference so many times the typical one would hide the others: it is written out
 COLUMNS = 3
 
 
 def comparison_figure(tables: Mapping[str, Rows], reference: str = "RDeepSense") -> Figure:
-    """NLL differences above, deviation areas below; a column for each data set.
+    """Draw NLL differences above, deviation areas below; a column for each data set.
 
     `tables` has the rows of a comparison for each data set (one of no name is fine). Without the
     reference among the methods the NLL itself is drawn, and classes have no deviation area.
     """
     rows = next(iter(tables.values()))
-    draws = [draw_nll, *([draw_deviation] if "pooled_area" in rows[0] else [])]
-    first = [row["method"] for row in rows]
+    draws = [draw_nll, *([draw_deviation] if rows[0].pooled is not None else [])]
+    first = [row.method for row in rows]
     columns = min(COLUMNS, len(tables))
     lines = -(-len(tables) // columns)
     height = len(draws) * lines * (1.25 + 0.27 * len(rows))
@@ -48,7 +49,7 @@ def comparison_figure(tables: Mapping[str, Rows], reference: str = "RDeepSense")
             axes = grid[number * lines + line, column]
             draw(axes, rows, reference)
             axes.set_title(name, fontsize=NORMAL, color=INK, loc="left")
-            if column and [row["method"] for row in rows] == first:
+            if column and [row.method for row in rows] == first:
                 axes.set_yticklabels([])
     for place in range(len(tables), lines * columns):
         for number in range(len(draws)):
@@ -57,24 +58,23 @@ def comparison_figure(tables: Mapping[str, Rows], reference: str = "RDeepSense")
 
 
 def draw_nll(axes: Axes, rows: Rows, reference: str) -> None:
-    """Paired differences in NLL with bars of two standard errors; left of 0 beats the reference.
+    """Draw paired differences in NLL, ± 2 standard errors; left of 0 beats the reference.
 
     What is too far out to be drawn beside the others is written at the edge.
     """
-    paired = rows[0].get("nll_difference") is not None
-    key = "nll_difference" if paired else "nll"
-    sizes = sorted(abs(row[key]) for row in rows if row[key])
+    paired = "nll" in rows[0].differences and rows[0].differences["nll"].value is not None
+    points = [(row.differences if paired else row.means)["nll"] for row in rows]
+    sizes = sorted(abs(value) for value, _ in points if value)
     limit = FAR * max(sizes[(len(sizes) - 1) // 2], 0.2) if paired and sizes else math.inf
     if paired:
         axes.axvline(0, color=GREY, linewidth=1)
-    for place, row in enumerate(rows):
-        value, error = row[key], row[f"{key}_se"]
+    for place, (row, (value, error)) in enumerate(zip(rows, points, strict=True)):
         if value is None:
             continue
         if abs(value) > limit:
             _far_out(axes, place, value)
             continue
-        hollow = paired and row["method"] == reference
+        hollow = paired and row.method == reference
         bar = 2 * error if error else None
         axes.errorbar(value, place, xerr=bar, fmt="o", color=BLUE, markersize=6, capsize=3,
                       markerfacecolor="white" if hollow else BLUE)  # fmt: skip
@@ -82,7 +82,7 @@ def draw_nll(axes: Axes, rows: Rows, reference: str) -> None:
 
 
 def _far_out(axes: Axes, place: int, value: float) -> None:
-    """An arrow at the edge with the value beside it, for what is too far away to be drawn."""
+    """Draw an arrow at the edge with the value beside it, for what is too far out."""
     edge = 1.0 if value > 0 else 0.0
     across = axes.get_yaxis_transform()  # x from edge to edge, y in methods
     axes.plot(edge, place, ">" if value > 0 else "<", color=VERMILION, transform=across,
@@ -93,20 +93,21 @@ def _far_out(axes: Axes, place: int, value: float) -> None:
 
 
 def draw_deviation(axes: Axes, rows: Rows, reference: str) -> None:
-    """Deviation area of all test rows, and the floor that a perfect model has on average."""
-    for place, row in enumerate(rows):
-        axes.plot([0, row["pooled_area"]], [place, place], color=BLUE, linewidth=2)
-        axes.plot(row["pooled_area"], place, "o", color=BLUE, markersize=6)
-    floor = rows[0]["pooled_floor"]
+    """Draw the deviation area of all test rows, and the floor that a perfect model has."""
+    pooled = [row.pooled for row in rows if row.pooled is not None]
+    areas, floor = [own.pooled_area for own in pooled], pooled[0].pooled_floor
+    for place, area in enumerate(areas):
+        axes.plot([0, area], [place, place], color=BLUE, linewidth=2)
+        axes.plot(area, place, "o", color=BLUE, markersize=6)
     axes.axvline(floor, color=VERMILION, linestyle="--", linewidth=1.4)
     axes.annotate(f"floor {floor:.3f}", (floor, -0.62), xytext=(3, 0), textcoords="offset points",
                   fontsize=SMALL, color=VERMILION, va="center")  # fmt: skip
-    axes.set_xlim(0, 1.1 * max(2 * floor, *(row["pooled_area"] for row in rows)))
+    axes.set_xlim(0, 1.1 * max(2 * floor, *areas))
     _label(axes, rows, "deviation area, pooled")
 
 
 def inline_svg(figure: Figure, label: str) -> str:
-    """The figure as an <svg> element to put into a page; equal figures give equal text."""
+    """Return the figure as an <svg> element for a page; equal figures give equal text."""
     matplotlib = require("matplotlib", "report")
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -118,7 +119,7 @@ def inline_svg(figure: Figure, label: str) -> str:
 
 
 def _label(axes: Axes, rows: Rows, x: str) -> None:
-    axes.set_yticks(range(len(rows)), [row["method"] for row in rows])
+    axes.set_yticks(range(len(rows)), [row.method for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.95)
     axes.set_xlabel(x, fontsize=SMALL)
     axes.tick_params(labelsize=SMALL)

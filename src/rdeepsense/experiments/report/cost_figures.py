@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rdeepsense.errors import require
+from rdeepsense.experiments.paper.task_results import TaskResults
+from rdeepsense.experiments.paper.trainings import EnergySource
 from rdeepsense.experiments.report.method_styles import style
 from rdeepsense.experiments.report.pictures import (
     Panel,
@@ -22,29 +24,27 @@ from rdeepsense.plot.figures import GREY, INK, SMALL
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Task = Mapping[str, Any]
 _WHERE = {"estimated": "for", "measured": "on"}
 FAR = 100.0  # beyond this ratio of the longest bar to the shortest, the axis is logarithmic
 
 
-def energy_label(task: Task, device: Mapping[str, Any]) -> str:
-    """The energy axis, with how the figures came about and on what device."""
-    costs = [cell["cost"] for cell in task["methods"].values() if cell.get("cost")]
-    known = {one["energy"] for one in costs if one.get("energy")}
+def energy_label(task: TaskResults, device: EnergySource | None) -> str:
+    """Return the label of the energy axis: how the figures came about and on what device."""
+    known = {cell.cost.energy for cell in task.methods.values() if cell.cost is not None}
     how = " and ".join(f"{word} {_WHERE.get(word, 'on')}" for word in sorted(known))
-    return f"energy (mJ), {how} {device.get('profile') or 'this machine'}"
+    return f"energy (mJ), {how} {device.profile if device else 'this machine'}"
 
 
-def cost(name: str, task: Task, origin: str, device: Mapping[str, Any]) -> Picture | None:
-    """Bars of time and energy for each method; None where no cost was taken."""
-    found = {m: cell["cost"] for m, cell in task["methods"].items() if cell.get("cost")}
+def cost(name: str, task: TaskResults, origin: str, device: EnergySource | None) -> Picture | None:
+    """Draw bars of time and energy for each method; None where no cost was taken."""
+    found = {m: own.cost for m, own in task.methods.items() if own.cost is not None}
     labels = {
         "microseconds": ("Inference time", "time of one prediction (µs)"),
         "millijoules": ("Energy", energy_label(task, device)),
     }
     panels = []
     for key, (title, label) in labels.items():
-        values = {method: one[key] for method, one in found.items() if one.get(key) is not None}
+        values: dict[str, float] = {method: getattr(one, key) for method, one in found.items()}
         if values:
             draw = partial(_bars, values=values, label=label)
             panels.append(Panel(title, draw, (4.8, row_height(len(values)))))
@@ -54,7 +54,7 @@ def cost(name: str, task: Task, origin: str, device: Mapping[str, Any]) -> Pictu
         f"{name}-cost",
         f"{name}: time and energy of one prediction",
         "One row at a time. A method that samples k times or asks k networks pays for k passes. "
-        + str(device.get("how") or ""),
+        + (device.how if device else ""),
         origin,
         tuple(panels),
         columns=2,
@@ -84,17 +84,19 @@ def _bars(axes: Axes, values: Mapping[str, float], label: str) -> None:
 
 
 def short(value: float) -> str:
-    """Three digits, and no exponent for anything that a bar can show."""
+    """Return three digits, and no exponent for anything that a bar can show."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def quality(name: str, task: Task, origin: str, device: Mapping[str, Any]) -> Picture | None:
-    """Deviation area (negative MEFP for classes) against energy: down and left is better."""
-    classes = task["kind"] == "classification"
+def quality(
+    name: str, task: TaskResults, origin: str, device: EnergySource | None
+) -> Picture | None:
+    """Draw deviation area (negative MEFP for classes) against energy: down and left is better."""
+    classes = task.is_classification
     points: dict[str, list[tuple[float, float, int | None]]] = {}
-    for method, cell in task["methods"].items():
-        value = cell["figures"].get("mefp" if classes else "deviation_area")
-        energy = (cell.get("cost") or {}).get("millijoules")
+    for method, cell in task.methods.items():
+        value = cell.figures.get("mefp" if classes else "deviation_area")
+        energy = 0.0 if cell.cost is None else cell.cost.millijoules
         if value is not None and energy:
             own = style(method)
             points.setdefault(own.family, []).append((energy, -value if classes else value, own.k))
@@ -102,7 +104,7 @@ def quality(name: str, task: Task, origin: str, device: Mapping[str, Any]) -> Pi
         return None
     what = "negative MEFP (nats)" if classes else "deviation area"
     draw = partial(_scatter, points=points, x=energy_label(task, device), y=what,
-                   floor=None if classes else task.get("floor"))  # fmt: skip
+                   floor=None if classes else task.floor)  # fmt: skip
     return Picture(
         f"{name}-quality-energy",
         f"{name}: {what.split(' (')[0]} against energy",

@@ -9,8 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from rdeepsense.experiments.paper.results import StudyResults
+from rdeepsense.experiments.paper.task_results import MethodResults, TaskResults
+from rdeepsense.experiments.paper.trainings import EnergySource
 from rdeepsense.experiments.report.alpha_figures import alpha_study
 from rdeepsense.experiments.report.calibration_panels import calibration
 from rdeepsense.experiments.report.cell_text import choices, count
@@ -29,9 +31,8 @@ from rdeepsense.experiments.report.summary_tables import (
     verdicts,
 )
 from rdeepsense.experiments.report.task_tables import beyond, costs, paper_table
-from rdeepsense.experiments.uci.tables import Table
+from rdeepsense.experiments.text_table import TextTable
 
-Results = Mapping[str, Any]
 JUDGED = (
     f"Each claim of the paper, judged on each task that it is about; its RDeepSense is {PAPER} "
     "here. Two methods differ where the 95\u00a0% interval of their difference, on the same test "
@@ -66,18 +67,18 @@ class Card:
 
     task: str
     origin: str
-    table: Table
+    table: TextTable
 
 
 @dataclass(frozen=True)
 class Claims:
     """The verdicts, which the page colours, and behind them what was measured."""
 
-    verdicts: Table
-    measurements: Table
+    verdicts: TextTable
+    measurements: TextTable
 
 
-Block = Text | Heading | Card | Claims | Table | Picture
+Block = Text | Heading | Card | Claims | TextTable | Picture
 
 
 @dataclass(frozen=True)
@@ -90,18 +91,18 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-def sections(results: Results) -> list[Section]:
-    """The whole report."""
-    tasks = results["tasks"]
+def sections(results: StudyResults) -> list[Section]:
+    """Return the whole report."""
+    tasks = results.tasks
     parts = [Section("summary", "At a glance", None, tuple(_summary(results)))]
-    if results.get("claims"):
-        found = Claims(verdicts(results), measurements(results["claims"]))
+    if results.claims:
+        found = Claims(verdicts(results.claims, list(tasks)), measurements(results.claims))
         parts.append(Section("claims", "What holds", None, (Text(JUDGED), found)))
     table = datasets(tasks)
     parts.append(Section("data", "The data", None, (table, _sources(tasks))))
     for name, task in tasks.items():
-        blocks = _task(name, task, results.get("device") or {})
-        title = f"{name}: {task['title']}" if task.get("title") else name
+        blocks = _task(name, task, results.device)
+        title = f"{name}: {task.title}" if task.title else name
         parts.append(Section(name, title, origin(task), tuple(blocks)))
     failing = [block for name, task in tasks.items() for block in _faults(name, task)]
     if failing:
@@ -109,33 +110,33 @@ def sections(results: Results) -> list[Section]:
     return [*parts, Section("run", "This run", None, tuple(_run(results)))]
 
 
-def _summary(results: Results) -> list[Block]:
+def _summary(results: StudyResults) -> list[Block]:
     about = {
-        method: cell.get("about")
-        for task in results["tasks"].values()
-        for method, cell in task["methods"].items()
+        method: cell.about
+        for task in results.tasks.values()
+        for method, cell in task.methods.items()
     }
     roles = {RECOMMENDED: "the recommended automatic model: ", PAPER: ""}
     points = tuple(
         f"{method}: {role}{about[method]}." for method, role in roles.items() if method in about
     )
     text = [Text("What two models give on the test rows of each task.", points)] if points else []
-    cards = [Card(name, origin(task), glance(task)) for name, task in results["tasks"].items()]
+    cards = [Card(name, origin(task), glance(task)) for name, task in results.tasks.items()]
     return [*text, *cards]
 
 
-def _sources(tasks: Results) -> Text:
+def _sources(tasks: Mapping[str, TaskResults]) -> Text:
     return Text(
         "Where the rows come from, and what the test rows are:",
         tuple(
-            f"{name} ({origin(task)}): {task.get('source') or 'no source given'}. Test rows: "
-            f"{task.get('split') or 'no split given'}."
+            f"{name} ({origin(task)}): {task.source or 'no source given'}. Test rows: "
+            f"{task.split or 'no split given'}."
             for name, task in tasks.items()
         ),
     )
 
 
-def _task(name: str, task: Results, device: Results) -> list[Block]:
+def _task(name: str, task: TaskResults, device: EnergySource | None) -> list[Block]:
     kind = origin(task)
     paper: list[Block | None] = [
         paper_table(name, task),
@@ -153,9 +154,9 @@ def _task(name: str, task: Results, device: Results) -> list[Block]:
         if block is None
     ]
     chosen = {
-        style(method).family: choices(cell["chosen"])
-        for method, cell in task["methods"].items()
-        if cell.get("chosen")
+        style(method).family: choices(cell.chosen)
+        for method, cell in task.methods.items()
+        if cell.chosen
     }
     more: list[Block | None] = [
         Heading("Beyond the paper"),
@@ -169,13 +170,13 @@ def _task(name: str, task: Results, device: Results) -> list[Block]:
         risk_coverage(name, task, kind),
         examples(name, task, kind),
     ]
-    warned = _warnings(task["methods"])
+    warned = _warnings(task.methods)
     last = [Text("Warnings of this task:", warned)] if warned else []
     blocks = [*paper, *(Text(words) for words in missing), *more, *last]
     return [block for block in blocks if block is not None]
 
 
-def _faults(name: str, task: Results) -> list[Block]:
+def _faults(name: str, task: TaskResults) -> list[Block]:
     kind = origin(task)
     found: list[Block | None] = [
         fault_map(name, task, kind),
@@ -186,12 +187,12 @@ def _faults(name: str, task: Results) -> list[Block]:
     return [Heading(name), *blocks] if blocks else []
 
 
-def _warnings(methods: Mapping[str, Any]) -> tuple[str, ...]:
-    """Warnings that differ in their numbers alone once for each family."""
+def _warnings(methods: Mapping[str, MethodResults]) -> tuple[str, ...]:
+    """Return warnings that differ in their numbers alone once for each family."""
     first: dict[tuple[str, str], str] = {}
     count: Counter[tuple[str, str]] = Counter()
     for method, cell in methods.items():
-        for words in cell.get("warnings") or []:
+        for words in cell.warnings:
             kind = style(method).family, re.sub(r"\d+", "", words)
             first.setdefault(kind, words)
             count[kind] += 1
@@ -201,23 +202,23 @@ def _warnings(methods: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _run(results: Results) -> list[Block]:
-    device = results.get("device") or {}
+def _run(results: StudyResults) -> list[Block]:
+    device = results.device
     facts = {
-        "Command": results.get("command"),
-        "Preset": results.get("preset"),
-        "Trainings of each model": results.get("seeds"),
-        "Errors": results.get("errors"),
-        "Date": results.get("date"),
-        "Seconds of all cells": count(results.get("seconds")),
-        "Machine": _listed(results.get("machine")),
-        "Versions": _listed(results.get("versions")),
-        "Energy": ". ".join(str(device[key]) for key in ("profile", "how") if device.get(key)),
+        "Command": results.command,
+        "Preset": results.preset,
+        "Trainings of each model": results.seeds,
+        "Errors": results.errors,
+        "Date": results.date,
+        "Seconds of all cells": count(results.seconds),
+        "Machine": _listed(results.machine.to_json()),
+        "Versions": _listed(results.versions),
+        "Energy": f"{device.profile}. {device.how}" if device else None,
     }
     methods = {
-        style(method).family: str(cell.get("about") or "")
-        for task in results["tasks"].values()
-        for method, cell in task["methods"].items()
+        style(method).family: cell.about
+        for task in results.tasks.values()
+        for method, cell in task.methods.items()
     }
     return [
         Text("How these figures came about:", tuple(f"{k}: {v}" for k, v in facts.items() if v)),
@@ -225,5 +226,5 @@ def _run(results: Results) -> list[Block]:
     ]
 
 
-def _listed(facts: Mapping[str, Any] | None) -> str:
-    return ", ".join(f"{key} {value}" for key, value in (facts or {}).items())
+def _listed(facts: Mapping[str, object]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in facts.items())

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rdeepsense.experiments.paper.score import ExampleCase, Examples
+from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.report.pictures import Panel, Picture, finish, legend_below
 from rdeepsense.plot.figures import BLUE, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FEW = 60  # so many points are told apart as bars; more are a line
+FEW = 60  # points that can be told apart as bars; more are a line
 
 
-def examples(name: str, task: Mapping[str, Any], origin: str) -> Picture | None:
-    """A panel for each case; None where the task has none to show."""
-    given = task.get("examples")
-    if not given or not given.get("cases"):
+def examples(name: str, task: TaskResults, origin: str) -> Picture | None:
+    """Draw a panel for each case; None where the task has none to show."""
+    given = task.examples
+    if given is None or not given.cases:
         return None
-    axis = {"x": given["x"], "x_label": given["x_label"], "y_label": given["y_label"]}
     panels = tuple(
-        Panel(case["title"], partial(_case, case=case, **axis), (4.8, 3.4))
-        for case in given["cases"]
+        Panel(case.title, partial(_draw, given=given, case=case), (4.8, 3.4))
+        for case in given.cases
     )
     return Picture(
         f"{name}-examples",
@@ -37,11 +37,11 @@ def examples(name: str, task: Mapping[str, Any], origin: str) -> Picture | None:
     )
 
 
-def _case(axes: Axes, case: Mapping[str, Any], x: Any, x_label: str, y_label: str) -> None:
-    low, mean, high, truth = (
-        np.array(case[key], dtype=float) for key in ("low", "mean", "high", "truth")
+def _draw(axes: Axes, given: Examples, case: ExampleCase) -> None:
+    where, low, mean, high, truth = (
+        np.array(values, dtype=float)
+        for values in (given.x, case.low, case.mean, case.high, case.truth)
     )
-    where = np.asarray(x, dtype=float)
     if where.size <= FEW:
         room = min(6.0, 200 / where.size)  # points across, so that neighbours stay apart
         axes.vlines(where, low, high, color=BLUE, alpha=0.4, linewidth=room, label="90 % band")
@@ -52,6 +52,6 @@ def _case(axes: Axes, case: Mapping[str, Any], x: Any, x_label: str, y_label: st
         axes.fill_between(where, low, high, color=BLUE, alpha=0.25, linewidth=0, label="90 % band")
         axes.plot(where, mean, color=BLUE, linewidth=2, label="predicted")
         axes.plot(where, truth, color=INK, linestyle="--", linewidth=1.4, label="true")
-    finish(axes, x_label, y_label)
+    finish(axes, given.x_label, given.y_label)
     axes.margins(x=0.02)
     legend_below(axes, ncols=3)

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rdeepsense.errors import require
+from rdeepsense.experiments.paper.faults import HEALTHY
+from rdeepsense.experiments.paper.task_results import TaskResults
+from rdeepsense.experiments.paper.trainings import Faults
 from rdeepsense.experiments.report.cell_text import NONE, number, percent
 from rdeepsense.experiments.report.pictures import Panel, Picture, finish, rows
-from rdeepsense.experiments.uci.tables import Table
+from rdeepsense.experiments.text_table import TextTable
 from rdeepsense.plot.figures import BLUE, INK, SMALL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Task = Mapping[str, Any]
-Line = tuple[str, Mapping[str, Mapping[str, float | None]], str]  # name, figures, suffix of a score
-HEALTHY = "healthy"
+Line = tuple[str, Faults, str]  # name, figures, suffix of a score
 DEEPEST = 0.55  # opacity at 100 %, over which letters can still be read in either scheme
 ABOUT = (
     "One sensor channel, drawn at random for each test row, is broken: stuck (it repeats one "
@@ -37,8 +38,8 @@ ABOUT = (
 )
 
 
-def fault_map(name: str, task: Task, origin: str) -> Picture | None:
-    """The share of rows that is flagged: a line for each score, a column for each fault."""
+def fault_map(name: str, task: TaskResults, origin: str) -> Picture | None:
+    """Draw the share of rows that is flagged: a line for each score, a column for each fault."""
     lines = _lines(task)
     if not lines:
         return None
@@ -52,8 +53,8 @@ def fault_map(name: str, task: Task, origin: str) -> Picture | None:
     )
 
 
-def flagged(name: str, task: Task, origin: str) -> Table | None:
-    """The share that is flagged, and in brackets the AUROC of faulty against healthy rows."""
+def flagged(name: str, task: TaskResults, origin: str) -> TextTable | None:
+    """Return the share flagged, and in brackets the AUROC of faulty against healthy rows."""
     lines = _lines(task)
     if not lines:
         return None
@@ -67,16 +68,16 @@ def flagged(name: str, task: Task, origin: str) -> Table | None:
         "one; 0.5 is chance. Healthy rows: false alarms."
     )
     title = f"{name}, {origin} data: rows flagged (%)"
-    return Table(title, caption, ["Score", *kinds], body)
+    return TextTable(title, caption, ["Score", *kinds], body)
 
 
-def answered(name: str, task: Task, origin: str) -> Table | None:
-    """The error on faulty rows, and the coverage of the 90 % interval."""
+def answered(name: str, task: TaskResults, origin: str) -> TextTable | None:
+    """Return the error on faulty rows, and the coverage of the 90 % interval."""
     lines = [line for line in _lines(task) if not line[2]]
     if not lines:
         return None
     kinds = _kinds(lines)
-    classes = task["kind"] == "classification"
+    classes = task.is_classification
     body = [
         [label, *(_said(figures.get(kind, {}), classes) for kind in kinds)]
         for label, figures, _ in lines
@@ -84,19 +85,19 @@ def answered(name: str, task: Task, origin: str) -> Table | None:
     if classes:
         what, caption = "wrong predictions (%)", "Of the rows with a broken channel."
     else:
-        what = f"MAE ({task.get('unit') or 'units of the target'}), coverage (%)"
+        what = f"MAE ({task.unit or 'units of the target'}), coverage (%)"
         caption = (
             "After the comma: how many true values are inside the 90 % interval. A method that "
             "noticed the fault would widen it and keep the 90."
         )
     title = f"{name}, {origin} data: {what}"
-    return Table(title, caption, ["Method", *kinds], body)
+    return TextTable(title, caption, ["Method", *kinds], body)
 
 
-def _lines(task: Task) -> list[Line]:
+def _lines(task: TaskResults) -> list[Line]:
     found: list[Line] = []
-    for method, cell in task["methods"].items():
-        figures = cell.get("faults")
+    for method, cell in task.methods.items():
+        figures = cell.faults
         if figures:
             found.append((method, figures, ""))
             for name, suffix in (("laplace", "_epistemic"), ("novelty", "_novelty")):

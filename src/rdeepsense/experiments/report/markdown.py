@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rdeepsense.experiments.report.document import Card, Claims, Heading, Section, Text
 from rdeepsense.experiments.report.pictures import Picture
-from rdeepsense.experiments.uci.tables import Table
+from rdeepsense.experiments.text_table import TextTable
 
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#"})
 
@@ -40,11 +40,11 @@ def markdown(title: str, opening: str, parts: Sequence[Section]) -> str:
     return text.rstrip() + "\n"
 
 
-def _tables(block: Table | Claims) -> list[Table]:
+def _tables(block: TextTable | Claims) -> list[TextTable]:
     return [block.verdicts, block.measurements] if isinstance(block, Claims) else [block]
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: TextTable) -> list[str]:
     lines = [table.header, ["---", *["---:"] * (len(table.header) - 1)]]
     for number, row in enumerate(table.rows):
         cells = [plain(text) for text in row]

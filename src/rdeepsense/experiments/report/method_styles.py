@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from rdeepsense.plot.figures import BLUE, GREY, INK, VERMILION
 
 ORANGE, SKY, GREEN, PURPLE = "#E69F00", "#56B4E9", "#009E73", "#CC79A7"
 RECOMMENDED, PAPER = "RDeepSense", "RDeepSense-paper"
+
+Dash = str | tuple[float, tuple[float, ...]]
+"""A line style as matplotlib takes it: a word, or an offset and the lengths of dashes."""
 
 _FAMILIES = {
     "RDeepSense": (BLUE, "o"),
@@ -28,7 +30,7 @@ _FAMILIES = {
     "GP": (INK, "*"),
 }
 # For each k a dash pattern and a marker; without a k a full line.
-_BY_K: dict[int, tuple[Any, str]] = {
+_BY_K: dict[int, tuple[Dash, str]] = {
     1: ((0, (1, 2.2)), "x"),
     3: ((0, (1, 1)), "v"),
     5: ("-.", "D"),
@@ -48,7 +50,7 @@ class Style:
     marker: str
 
     @property
-    def dash(self) -> Any:
+    def dash(self) -> Dash:
         """The line style that tells one k of a family from another."""
         if self.family == "GP":
             return "--"
@@ -61,7 +63,7 @@ class Style:
 
 
 def style(name: str) -> Style:
-    """The style of the method of that name; grey for a method of no known family."""
+    """Return the style of the method of that name; grey for a method of no known family."""
     found = _K.search(name)
     family = _K.sub("k", name)
     colour, marker = _FAMILIES.get(family, (GREY, "d"))
@@ -69,7 +71,7 @@ def style(name: str) -> Style:
 
 
 def representatives(names: Iterable[str]) -> list[str]:
-    """One method of each family, that of the largest k, in the order of the families."""
+    """Return one method of each family, that of the largest k, in the order of the families."""
     largest: dict[str, str] = {}
     for name in names:
         own = style(name)

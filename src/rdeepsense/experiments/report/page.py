@@ -9,7 +9,7 @@ from itertools import groupby
 from rdeepsense.experiments.report.document import Block, Card, Claims, Heading, Section, Text
 from rdeepsense.experiments.report.html import SORTING, Markup, page, table
 from rdeepsense.experiments.report.pictures import Picture, svgs
-from rdeepsense.experiments.uci.tables import Table
+from rdeepsense.experiments.text_table import TextTable
 
 STYLE = """
 :root { --card: #ffffff; --grid: #e6e6e6; --grey: #7f7f7f; --blue: #0072b2; --vermilion: #d55e00;
@@ -124,7 +124,7 @@ def _block(block: Block, origin: str | None) -> str:
             )
         case Claims():
             return _claims(block)
-        case Table():
+        case TextTable():
             caption = f'<p class="soft"><small>{escape(block.caption)}</small></p>'
             return (
                 f"<h3>{escape(block.title)}{badge(origin)}</h3>"

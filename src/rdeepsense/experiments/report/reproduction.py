@@ -5,27 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
+from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.paper import published
+from rdeepsense.experiments.paper.results import StudyResults
 from rdeepsense.experiments.report.document import sections
 from rdeepsense.experiments.report.markdown import markdown
 from rdeepsense.experiments.report.page import report_page
 from rdeepsense.experiments.report.pictures import Picture, whole
 from rdeepsense.experiments.report.saving import save
-from rdeepsense.experiments.uci.cells import code_digest
 from rdeepsense.files import write_whole
 
 STAMP = ".report.json"  # of what results and code the report is
 TITLE = "RDeepSense, reproduced"
 
 
-def write(results: dict[str, Any], out: Path) -> list[Path]:
-    """Write figures/*.png and *.svg, report.html and report.md under `out`; returns their names.
+def write(results: StudyResults, out: Path) -> list[Path]:
+    """Write figures/*.png and *.svg, report.html and report.md under `out`; return their names.
 
     What is there of the same results and the same code is left alone.
     """
-    digest = hashlib.sha256((json.dumps(results) + code_digest(())).encode()).hexdigest()
+    digest = hashlib.sha256((json.dumps(results.to_json()) + code_digest()).encode()).hexdigest()
     stamp = out / STAMP
     found = _written(stamp, digest)
     if found:
@@ -52,7 +52,7 @@ def write(results: dict[str, Any], out: Path) -> list[Path]:
 
 
 def _written(stamp: Path, digest: str) -> list[Path]:
-    """The files of the report with this digest, where all are there."""
+    """Return the files of the report with this digest, where all are there."""
     try:
         known = json.loads(stamp.read_text())
         files = [stamp.parent / name for name in known["files"]]
@@ -61,10 +61,10 @@ def _written(stamp: Path, digest: str) -> list[Path]:
         return []
 
 
-def _opening(results: dict[str, Any]) -> str:
-    """What this is, on what data, and how much was spent on it."""
-    simulated = [name for name, task in results["tasks"].items() if task["simulated"]]
-    real = [name for name, task in results["tasks"].items() if not task["simulated"]]
+def _opening(results: StudyResults) -> str:
+    """Return what the report is of, on what data, and at what preset."""
+    simulated = [name for name, task in results.tasks.items() if task.simulated]
+    real = [name for name, task in results.tasks.items() if not task.simulated]
     words = [
         f"The evaluation of the paper ({published.SOURCE}), run again: its tables and figures, "
         "ours beside the paper's, and what the paper does not report."
@@ -76,5 +76,5 @@ def _opening(results: dict[str, Any]) -> str:
         )
     if real:
         words.append(f"Real data: {', '.join(real)}.")
-    words.append(f"Preset {results.get('preset')}, {results.get('date')}.")
+    words.append(f"Preset {results.preset}, {results.date}.")
     return " ".join(words)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rdeepsense.experiments.paper.score import RiskCurve
+from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.report.method_styles import representatives, style
 from rdeepsense.experiments.report.pictures import Panel, Picture, finish, legend_below, rows
 from rdeepsense.plot.figures import GREY, INK
@@ -15,16 +17,15 @@ from rdeepsense.plot.figures import GREY, INK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Task = Mapping[str, Any]
 GOLDEN = 0.6180339887498949
 
 
-def risk_coverage(name: str, task: Task, origin: str) -> Picture | None:
-    """The error that remains when the least certain predictions are refused."""
+def risk_coverage(name: str, task: TaskResults, origin: str) -> Picture | None:
+    """Draw the error that remains when the least certain predictions are refused."""
     curves = {
-        method: cell["risk_coverage"]
-        for method, cell in task["methods"].items()
-        if (cell.get("risk_coverage") or {}).get("kept")
+        method: cell.risk_coverage
+        for method, cell in task.methods.items()
+        if cell.risk_coverage is not None and cell.risk_coverage.kept
     }
     if not curves:
         return None
@@ -39,31 +40,30 @@ def risk_coverage(name: str, task: Task, origin: str) -> Picture | None:
     )
 
 
-def _curves(axes: Axes, curves: Mapping[str, Mapping[str, Any]]) -> None:
+def _curves(axes: Axes, curves: Mapping[str, RiskCurve]) -> None:
     for method, curve in curves.items():
         own = style(method)
         pairs = [
             (100 * (1 - kept), risk)
-            for kept, risk in zip(curve["kept"], curve["risk"], strict=True)
+            for kept, risk in zip(curve.kept, curve.risk, strict=True)
             if risk is not None
         ]
         axes.plot([pair[0] for pair in pairs], [pair[1] for pair in pairs], color=own.colour,
                   linestyle=own.dash, linewidth=2, marker=own.marker, markersize=6,
                   markevery=max(1, len(pairs) // 6), label=method)  # fmt: skip
-    finish(axes, "least certain predictions refused (%)", next(iter(curves.values()))["risk_name"])
+    finish(axes, "least certain predictions refused (%)", next(iter(curves.values())).risk_name)
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     legend_below(axes)
 
 
-def groups(name: str, task: Task, origin: str) -> Picture | None:
-    """One dot for each group: the coverage of its 90 % intervals, its accuracy for classes."""
-    found = {m: cell["group_coverage"] for m, cell in task["methods"].items()
-             if cell.get("group_coverage")}  # fmt: skip
+def groups(name: str, task: TaskResults, origin: str) -> Picture | None:
+    """Draw one dot for each group: the coverage of its 90 % intervals, its accuracy for classes."""
+    found = {m: own.group_coverage for m, own in task.methods.items() if own.group_coverage}
     if not found:
         return None
-    by = task.get("grouped_by") or "group"
-    classes = task["kind"] == "classification"
+    by = task.grouped_by or "group"
+    classes = task.is_classification
     shown = {method: found[method] for method in representatives(found)}
     label = f"accuracy, one dot per {by} (%)" if classes else f"values inside, one dot per {by} (%)"
     title = "Accuracy" if classes else "Coverage of the 90 % interval"

@@ -1,4 +1,4 @@
-"""What the paper lacks: which way the uncertainty of each method is wrong, and how wide it is."""
+"""Which way the uncertainty of each method is wrong and how wide it is; not in the paper."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.report.method_styles import style
 from rdeepsense.experiments.report.pictures import (
     Panel,
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
 FAR = 50.0  # beyond this ratio of the largest value to the smallest, the axis is logarithmic
 
 
-def spread(name: str, task: Mapping[str, Any], origin: str) -> Picture | None:
-    """Signed deviation area, coverage and sharpness; ECE and Brier score for classes."""
-    cells = task["methods"]
-    floor = task.get("floor")
-    unit = f" ({task['unit']})" if task.get("unit") else ""
+def spread(name: str, task: TaskResults, origin: str) -> Picture | None:
+    """Draw signed deviation area, coverage and sharpness; ECE and Brier score for classes."""
+    cells, floor = task.methods, task.floor
+    unit = f" ({task.unit})" if task.unit else ""
     shown: list[tuple[str, str, str, dict[str, Any]]]
-    if task["kind"] == "classification":
+    if task.is_classification:
         shown = [
             ("ece", "Calibration error", "expected calibration error (ECE)", {"start": 0.0}),
             ("brier", "Brier score", "Brier score, summed over classes", {"start": 0.0}),
@@ -50,14 +50,14 @@ def spread(name: str, task: Mapping[str, Any], origin: str) -> Picture | None:
         )
     panels = []
     for key, title, label, options in shown:
-        values = {m: cell["figures"].get(key) for m, cell in cells.items()}
+        values = {m: cell.figures.get(key) for m, cell in cells.items()}
         if any(value is not None for value in values.values()):
             draw = partial(_dots, values=values, label=label, **options)
             panels.append(Panel(title, draw, (4.6, row_height(len(values)))))
     if not panels:
         return None
     title = f"{name}: how wide, and how wrong"
-    if task["kind"] == "classification":
+    if task.is_classification:
         title = f"{name}: confidence against hits"
     return Picture(f"{name}-spread", title, caption, origin, tuple(panels), same_rows=True)
 
@@ -72,7 +72,7 @@ def _dots(
     log: bool = False,
     factor: float = 1.0,
 ) -> None:
-    """A dot for each method on a thin line from where it should be."""
+    """Draw a dot for each method on a thin line from where it should be."""
     values = {method: value and factor * value for method, value in values.items()}
     known = [value for value in values.values() if value is not None]
     log = log and max(known) > FAR * min(known) > 0

@@ -1,29 +1,29 @@
-"""The paper's tables 3 to 6, ours beside the paper's figures, and what the paper does not give."""
+"""The paper's tables 3 to 6, ours beside the paper's figures, and figures it does not give."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from rdeepsense.experiments.paper import published
+from rdeepsense.experiments.paper.task_results import Figures, TaskResults
+from rdeepsense.experiments.paper.trainings import EnergySource
 from rdeepsense.experiments.report.cell_text import NONE, area, count, number, percent
 from rdeepsense.experiments.report.method_styles import PAPER, RECOMMENDED
-from rdeepsense.experiments.uci.tables import Table
+from rdeepsense.experiments.text_table import TextTable
 
-Task = Mapping[str, Any]
 CONSTANT = 0.5 * math.log(2 * math.pi)  # what the paper's Gaussian NLL leaves out, per value
 NUMBERS = {"BPEst": 3, "NYCommute": 4, "GasSen": 5, "HHAR": 6}  # of the paper's tables
 # MEFP is never in bold: it rewards uniform guesses.
 _BETTER = {"mae": min, "nll": min, "as_paper": min, "accuracy": max, "f1": max}
 
 
-def paper_table(name: str, task: Task) -> Table:
-    """MAE and NLL, or accuracy, F1, NLL and MEFP: ours with standard errors, then the paper's."""
-    classes = task["kind"] == "classification"
+def paper_table(name: str, task: TaskResults) -> TextTable:
+    """Return MAE and NLL, or accuracy, F1, NLL and MEFP: ours with errors, then the paper's."""
+    classes = task.is_classification
     columns = {"accuracy": "Accuracy (%)", "f1": "F1", "nll": "NLL (nats)", "mefp": "MEFP (nats)"}
     if not classes:
-        unit = f" ({task['unit']})" if task.get("unit") else ""
+        unit = f" ({task.unit})" if task.unit else ""
         columns = {"mae": f"MAE{unit}", "nll": "NLL, full (nats)",
                    "as_paper": "NLL, paper's convention"}  # fmt: skip
     # The full NLL of a regression stands alone: the paper's figures are in its own convention.
@@ -31,26 +31,26 @@ def paper_table(name: str, task: Task) -> Table:
     header = ["Method", "Passes"]
     for key, label in columns.items():
         header += [label] if key in alone else [label, "in the paper"]
-    rows, strong = [], _recommended(task["methods"])
-    for method, cell in task["methods"].items():
-        row = [method, count(cell.get("passes"))]
+    rows, strong = [], _recommended(task.methods)
+    for method, cell in task.methods.items():
+        row = [method, count(cell.passes)]
         for key in columns:
-            row.append(number(*ours(cell["figures"], key)))
+            row.append(number(*ours(cell.figures, key)))
             row += [] if key in alone else [_theirs(name, method, key)]
         rows.append(row)
     for key, best in _BETTER.items():
-        values = [ours(cell["figures"], key)[0] for cell in task["methods"].values()]
+        values = [ours(cell.figures, key)[0] for cell in task.methods.values()]
         known = [value for value in values if value is not None]
         if key in columns and known:
             strong.add((values.index(best(known)), header.index(columns[key])))
     title = f"{name}: {'accuracy, F1, NLL and MEFP' if classes else 'MAE and NLL'}"
     if name in NUMBERS:
         title += f" (the paper's table {NUMBERS[name]})"
-    return Table(title, _caption(task), header, rows, strong)
+    return TextTable(title, _caption(task), header, rows, strong)
 
 
-def ours(figures: Mapping[str, Any], key: str) -> tuple[float | None, float | None]:
-    """A figure and its standard error; accuracy in per cent, NLL also in the paper's convention."""
+def ours(figures: Figures, key: str) -> tuple[float | None, float | None]:
+    """Return a figure and its error; accuracy in per cent, NLL also in the paper's convention."""
     source = "nll" if key == "as_paper" else key
     value, error = figures.get(source), figures.get(f"{source}_se")
     if value is None:
@@ -69,15 +69,15 @@ def _theirs(task: str, method: str, key: str) -> str:
     return f"{value:,.2f}" if key in ("mae", "as_paper") else f"{value:.3f}"
 
 
-def _caption(task: Task) -> str:
-    by = task.get("grouped_by")
-    seeds = max((cell.get("seeds") or 1 for cell in task["methods"].values()), default=1)
+def _caption(task: TaskResults) -> str:
+    by = task.grouped_by
+    seeds = max((cell.seeds for cell in task.methods.values()), default=1)
     words = (
         f"± standard error over test {by + 's' if by else 'rows'}"
         + (f" and {seeds} trainings, of which these are the means" if seeds > 1 else "")
         + "; bold: the best of ours, and the name of the recommended model. "
     )
-    if task["kind"] == "classification":
+    if task.is_classification:
         words += "MEFP, the entropy of wrong predictions, rewards uniform guesses: none is bold. "
     else:
         words += (
@@ -90,9 +90,9 @@ def _caption(task: Task) -> str:
     )
 
 
-def beyond(name: str, task: Task) -> Table:
-    """What the paper does not report, for every method."""
-    unit = f" ({task['unit']})" if task.get("unit") else ""
+def beyond(name: str, task: TaskResults) -> TextTable:
+    """Return the figures that the paper does not report, for every method."""
+    unit = f" ({task.unit})" if task.unit else ""
     labels = {
         "deviation_area": "Deviation area",
         "deviation_area_signed": "Signed",
@@ -104,17 +104,17 @@ def beyond(name: str, task: Task) -> Table:
         "brier": "Brier score",
         "kl": "KL to the truth (nats)",
     }
-    cells = task["methods"]
-    keys = [k for k in labels if any(c["figures"].get(k) is not None for c in cells.values())]
+    cells = task.methods
+    keys = [k for k in labels if any(c.figures.get(k) is not None for c in cells.values())]
     rows = [
-        [method, *(_extra(cell["figures"], key) for key in keys), number(cell.get("fit_seconds"))]
+        [method, *(_extra(cell.figures, key) for key in keys), number(cell.fit_seconds)]
         for method, cell in cells.items()
     ]  # fmt: skip
     header = ["Method", *(labels[key] for key in keys), "Training (s)"]
     words = []
-    if task.get("floor") is not None:
+    if task.floor is not None:
         words.append(
-            f"Floor of the deviation area at this number of test values: {task['floor']:.4f}, "
+            f"Floor of the deviation area at this number of test values: {task.floor:.4f}, "
             "which a perfect model has on average. Signed: + intervals too wide, − too narrow."
         )
     if "kl" in keys:
@@ -124,15 +124,15 @@ def beyond(name: str, task: Task) -> Table:
         )
     words.append("Methods of one family share their training.")
     title = f"{name}: what the paper does not report"
-    return Table(title, " ".join(words), header, rows, _recommended(task["methods"]))
+    return TextTable(title, " ".join(words), header, rows, _recommended(task.methods))
 
 
 def _recommended(methods: Iterable[str]) -> set[tuple[int, int]]:
-    """The name of the recommended model, in bold."""
+    """Return the cell with the name of the recommended model, for bold."""
     return {(place, 0) for place, method in enumerate(methods) if method == RECOMMENDED}
 
 
-def _extra(figures: Mapping[str, Any], key: str) -> str:
+def _extra(figures: Figures, key: str) -> str:
     if key.startswith("deviation_area"):
         return area(figures, key)
     if key == "coverage_90":
@@ -140,21 +140,21 @@ def _extra(figures: Mapping[str, Any], key: str) -> str:
     return number(figures.get(key), figures.get(f"{key}_se"))
 
 
-def costs(name: str, task: Task, device: Mapping[str, Any]) -> Table | None:
-    """Passes, arithmetic, memory, time and energy of one prediction; None where none was taken."""
-    found = {method: cell for method, cell in task["methods"].items() if cell.get("cost")}
-    if not found:
-        return None
+def costs(name: str, task: TaskResults, device: EnergySource | None) -> TextTable | None:
+    """Return passes, arithmetic, memory, time and energy of one prediction; None without any."""
     rows = [
-        [method, count(cell.get("passes")), number(cell["cost"].get("microseconds")),
-         count(cell["cost"].get("multiply_adds")), count(cell["cost"].get("bytes")),
-         number(cell["cost"].get("millijoules")), cell["cost"].get("energy") or NONE]
-        for method, cell in found.items()
+        [method, count(cell.passes), number(own.microseconds), count(own.multiply_adds),
+         count(own.bytes), number(own.millijoules), own.energy or NONE]
+        for method, cell in task.methods.items()
+        if (own := cell.cost) is not None
     ]  # fmt: skip
+    if not rows:
+        return None
     header = ["Method", "Passes", "Time (µs)", "Multiply-adds", "Bytes", "Energy (mJ)", "Energy is"]
+    energy = f"{device.profile}; {device.how}" if device else "this machine; "
     caption = (
         "Time: one row at a time on one thread of the machine of this run, passes one after the "
-        f"other. Energy: {device.get('profile') or 'this machine'}; {device.get('how') or ''}"
+        f"other. Energy: {energy}"
     )
     title = f"{name}: cost of one prediction"
-    return Table(title, caption, header, rows, _recommended(found))
+    return TextTable(title, caption, header, rows, _recommended(row[0] for row in rows))

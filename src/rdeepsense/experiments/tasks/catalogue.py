@@ -5,18 +5,26 @@ The addresses are those of the publishers. No checksums are given: the first dow
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import prepared
+from rdeepsense.experiments.tasks import bpest, gassen, hhar, nycommute, prepared
+from rdeepsense.experiments.tasks.simulate import SIMULATORS
 from rdeepsense.experiments.tasks.task import Task
 
 UCI = "https://archive.ics.uci.edu/static/public"
 TLC = "https://d37ci6vzurychx.cloudfront.net"
 SIMULATED_ROWS = 20_000
+
+
+class MissingDataError(InputError):
+    """A folder without the files of a task."""
+
+    def __init__(self, message: str, task: str) -> None:
+        super().__init__(message)
+        self.task = task
 
 
 @dataclass(frozen=True)
@@ -27,11 +35,12 @@ class Entry:
     title: str
     addresses: tuple[str, ...]  # what is a .zip is unpacked
     originals: tuple[str, ...]  # patterns of the end of a path, as in an archive
+    load: Callable[..., Task]  # from a folder; some have options, such as `drop_corrupted`
     needed: tuple[str, ...] = ()  # others to unpack, which the loader wants beside them
 
     @property
-    def module(self) -> str:
-        """The name of the loader's module and of the data's folder."""
+    def folder(self) -> str:
+        """The name of the folder of its data, and of its prepared file."""
         return self.name.lower()
 
 
@@ -41,6 +50,7 @@ _ENTRIES = (
         "arterial blood pressure from finger PPG",
         (f"{UCI}/340/cuff+less+blood+pressure+estimation.zip",),
         ("Part_*.mat", "*.csv"),
+        bpest.load,
     ),
     Entry(
         "NYCommute",
@@ -51,6 +61,7 @@ _ENTRIES = (
             f"{TLC}/misc/taxi_zones.zip",
         ),
         ("yellow*.parquet", "yellow*.csv", "green*.parquet", "green*.csv"),
+        nycommute.load,
         ("taxi_zones.shp", "taxi_zones.dbf"),
     ),
     Entry(
@@ -58,6 +69,7 @@ _ENTRIES = (
         "concentrations of two gases from 16 sensors",
         (f"{UCI}/322/gas+sensor+array+under+dynamic+gas+mixtures.zip",),
         ("ethylene_CO.txt",),
+        gassen.load,
         ("ethylene_methane.txt",),
     ),
     Entry(
@@ -69,13 +81,14 @@ _ENTRIES = (
             for on in ("Phones", "Watch")
             for sensor in ("accelerometer", "gyroscope")
         ),
+        hhar.load,
     ),
 )
 NAMES = tuple(entry.name for entry in _ENTRIES)
 
 
 def find(name: str) -> Entry:
-    """The task of that name, in capitals or not."""
+    """Return the task of that name, in capitals or not."""
     for entry in _ENTRIES:
         if entry.name.lower() == name.lower():
             return entry
@@ -83,38 +96,32 @@ def find(name: str) -> Entry:
 
 
 def load(name: str, data: Path | None = None, rows: int = SIMULATED_ROWS, seed: int = 0) -> Task:
-    """A task: `rows` simulated ones where `data` is None, else all that the folder holds of it.
+    """Return a task: `rows` simulated ones without `data`, else all that the folder holds of it.
 
     In the folder, a prepared file (`nycommute.parquet`) comes before original ones, which may lie
     in a folder of their own (`nycommute/`) or in `data` itself.
     """
     entry = find(name)
     if data is None:
-        task: Task = import_module(
-            f"rdeepsense.experiments.tasks.simulate.{entry.module}"
-        ).simulate(rows, seed)
-        return task
+        return SIMULATORS[entry.name](rows, seed)
     ready = prepared_path(entry, data)
     return prepared.read(ready) if ready.is_file() else load_originals(entry, data)
 
 
 def prepared_path(entry: Entry, folder: Path) -> Path:
-    """Where the prepared file of a task lies in a folder."""
-    return folder / f"{entry.module}.parquet"
+    """Return where the prepared file of a task lies in a folder."""
+    return folder / f"{entry.folder}.parquet"
 
 
-def load_originals(entry: Entry, data: Path, **options: Any) -> Task:
-    """A task from the files as published; `options` are its loader's own."""
+def load_originals(entry: Entry, data: Path, **options: bool) -> Task:
+    """Return a task from the files as published; `options` are its loader's own."""
     patterns = [Path(pattern).name for pattern in entry.originals]
-    folders = (data / entry.module, data)
+    folders = (data / entry.folder, data)
     for folder in folders:
         if any(any(folder.glob(pattern)) for pattern in patterns):
-            task: Task = import_module(f"rdeepsense.experiments.tasks.{entry.module}").load(
-                folder, **options
-            )
-            return task
-    raise InputError(
+            return entry.load(folder, **options)
+    raise MissingDataError(
         f"no data of {entry.name}: looked for {prepared_path(entry, data)}, and in "
-        f"{folders[0]} and {folders[1]} for {', '.join(patterns)}; "
-        f"`rdeepsense data fetch {entry.name} --out {data}` downloads what is published"
+        f"{folders[0]} and {folders[1]} for {', '.join(patterns)}",
+        entry.name,
     )

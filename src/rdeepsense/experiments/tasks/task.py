@@ -1,4 +1,4 @@
-"""What a sensing task is: inputs, targets, units, who they come from, and how to split them."""
+"""Sensing tasks: inputs, targets, units, who they come from, and how to split them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,28 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.distributions.checks import Seed
 from rdeepsense.errors import InputError
 
 Indices = NDArray[np.intp]
+Targets = NDArray[Any]
+"""Numbers, or indices of classes: which of them a type cannot say."""
 SHARES = (0.9, 0.05, 0.05)
 
 
 class Truth(Protocol):
     """The distribution that simulated targets were drawn from, entry by entry."""
 
-    def log_prob(self, y: Any) -> NDArray[np.float64]:
-        """The log density (log probability for classes) of each entry of y."""
+    def log_prob(self, y: ArrayLike) -> NDArray[np.float64]:
+        """Return the log density (log probability for classes) of each entry of y."""
 
-    def __getitem__(self, index: Any) -> Truth:
-        """The distributions of some rows."""
+    def sample(self, n: int, rng: Seed) -> Targets:
+        """Return n independent draws of every entry, of shape (n, *shape)."""
+
+    def __getitem__(self, index: Indices) -> Truth:
+        """Return the distributions of some rows."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Task:
 
     name: str  # as in the paper: BPEst, NYCommute, GasSen, HHAR
     X: NDArray[np.float32]  # (rows, features)
-    y: NDArray[Any]  # (rows,) or (rows, outputs); class indices for classification
+    y: Targets  # (rows,) or (rows, outputs); class indices for classification
     features: tuple[str, ...]
     targets: tuple[str, ...]
     unit: str  # of the targets: mmHg, min, ppm; empty for classes
@@ -74,7 +80,7 @@ class Task:
     def split(
         self, by: str | None = None, shares: Sequence[float] = SHARES, seed: int = 0
     ) -> Split:
-        """Random parts of these shares: of rows, or of whole groups (`by="groups"`)."""
+        """Return random parts of these shares: of rows, or of whole groups (`by="groups"`)."""
         by = by or self.split_by
         if by == "rows":
             return split_rows(len(self.X), shares, seed)
@@ -86,7 +92,7 @@ class Task:
 
 
 def split_rows(rows: int, shares: Sequence[float] = SHARES, seed: int = 0) -> Split:
-    """Rows at random."""
+    """Split rows at random."""
     order = np.random.default_rng(seed).permutation(rows)
     first, second = _cuts(rows, shares, "rows")
     train, validation, test = np.split(order, [first, second])
@@ -94,9 +100,9 @@ def split_rows(rows: int, shares: Sequence[float] = SHARES, seed: int = 0) -> Sp
 
 
 def split_groups(
-    groups: NDArray[Any], name: str, shares: Sequence[float] = SHARES, seed: int = 0
+    groups: NDArray[np.generic], name: str, shares: Sequence[float] = SHARES, seed: int = 0
 ) -> Split:
-    """Whole groups at random: nobody in one part is in another."""
+    """Split whole groups at random: nobody in one part is in another."""
     known = np.unique(groups)
     order = np.random.default_rng(seed).permutation(known)
     first, second = _cuts(len(known), shares, f"{name}s")
@@ -107,7 +113,7 @@ def split_groups(
 
 
 def _cuts(count: int, shares: Sequence[float], what: str) -> tuple[int, int]:
-    """Where the second and third part begin; none is empty."""
+    """Return where the second and third part begin; none is empty."""
     if len(shares) != 3 or min(shares) <= 0:
         raise InputError(f"shares = {tuple(shares)}: three positive numbers are needed")
     if count < 3:

@@ -9,39 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import rdeepsense
 from rdeepsense import __version__
-from rdeepsense.experiments.methods import Method, build
+from rdeepsense.experiments.build import build
+from rdeepsense.experiments.code_digest import code_digest
+from rdeepsense.experiments.methods import Method
+from rdeepsense.experiments.records import mapping
 from rdeepsense.experiments.uci.datafile import DataSet
-from rdeepsense.experiments.uci.trial import Trial, run_trial
+from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial
 from rdeepsense.files import write_whole
 
-# Rooms that no figure of a benchmark follows from.
-ELSEWHERE = ("cli", "report", "benchmark", "tasks", "device", "reproduce")
-
-
-@cache
-def code_digest(elsewhere: tuple[str, ...] = ELSEWHERE) -> str:
-    """Of the code that figures follow from: a version number does not change with every line.
-
-    `elsewhere` names the rooms, and files as room/file.py, that they do not follow from.
-    """
-    package, digest = Path(rdeepsense.__file__).parent, hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        place = path.relative_to(package)
-        if place.parts[0] not in elsewhere and place.as_posix() not in elsewhere:
-            digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+# Code that no figure of a benchmark follows from.
+IRRELEVANT_CODE = ("cli", "deploy", "plot", *(f"experiments/{room}" for room in (
+    "paper", "report", "tasks", "uci", "compare.py", "machine.py", "text_table.py")))  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What to run."""
+class BenchmarkCell:
+    """A family to fit and score on one split of one data set."""
 
     data: DataSet
     split: int
@@ -57,10 +45,11 @@ class Cell:
 
     @property
     def family(self) -> str:
+        """The name of the family that the methods belong to."""
         return self.methods[0].family
 
     @cached_property
-    def key(self) -> dict[str, Any]:
+    def key(self) -> dict[str, object]:
         """Everything that the figures follow from, as JSON has it."""
         model = build(self.methods, "regression", self.hidden, self.random_state, self.epochs)
         key = {
@@ -71,18 +60,19 @@ class Cell:
             "estimator": type(model).__name__,
             "arguments": model.get_params(deep=False),
             "version": __version__,
-            "code": code_digest(),
+            "code": code_digest(IRRELEVANT_CODE),
         }
-        plain: dict[str, Any] = json.loads(json.dumps(key, default=str))
+        plain: dict[str, object] = json.loads(json.dumps(key, default=str))
         return plain
 
     @property
     def file_name(self) -> str:
+        """The file that keeps the trial."""
         digest = hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.data.name}-{self.split:02d}-{self.family}-{digest}.json"
 
-    def run(self) -> Trial:
-        """Fit and judge; takes long."""
+    def run(self) -> FamilyTrial:
+        """Fit and score; takes long."""
         test = self.data.test[self.split]
         x, y = self.data.x, self.data.y
         return run_trial(
@@ -95,25 +85,27 @@ class Cell:
             epochs=self.epochs,
         )
 
-    def read(self, folder: Path) -> Trial | None:
-        """The finished trial; None where there is none, or not of all the methods asked for."""
+    def read(self, folder: Path) -> FamilyTrial | None:
+        """Return the finished trial; None without one, or not of all the methods asked for."""
         trial = self._read(folder)
-        if trial is None or any(method.name not in trial["methods"] for method in self.methods):
+        if trial is None or any(method.name not in trial.methods for method in self.methods):
             return None
         return trial
 
-    def write(self, folder: Path, trial: Trial) -> None:
-        """Keep the trial, beside figures of other methods from the same fitted model."""
+    def write(self, folder: Path, trial: FamilyTrial) -> None:
+        """Keep the trial, beside scores of other methods from the same fitted model."""
         before = self._read(folder)
-        known = before["methods"] if before else {}
-        content = {"key": self.key, **trial, "methods": {**known, **trial["methods"]}}
+        if before is not None:
+            trial = replace(trial, methods={**before.methods, **trial.methods})
+        content = {"key": self.key, **trial.to_json()}
         write_whole(folder / self.file_name, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
-    def _read(self, folder: Path) -> Trial | None:
+    def _read(self, folder: Path) -> FamilyTrial | None:
         try:
-            content = json.loads((folder / self.file_name).read_text())
-        except (OSError, ValueError):
+            found = json.loads((folder / self.file_name).read_text())
+            content = dict(mapping(found, self.file_name))
+            if content.pop("key", None) != self.key:
+                return None
+            return FamilyTrial.from_json(content)
+        except (OSError, ValueError):  # missing, cut off, or of another form
             return None
-        if not isinstance(content, dict) or content.pop("key", None) != self.key:
-            return None
-        return content

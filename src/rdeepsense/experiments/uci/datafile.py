@@ -35,11 +35,12 @@ class DataSet:
 
     @property
     def splits(self) -> int:
+        """How many splits there are."""
         return len(self.test)
 
 
 def find(folder: Path, names: list[str] | None = None) -> list[Path]:
-    """The folder's files, all or those whose names begin like `names`."""
+    """Return the folder's files, all or those whose names begin like `names`."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder")
     files = sorted(folder.glob("*.npz"))
@@ -98,7 +99,7 @@ def _unpack(path: Path, mask: NDArray[np.uint8], rows: int) -> NDArray[np.bool_]
 
 
 def _match(name: str, files: list[Path]) -> Path:
-    """The file of that name, or the only one whose name begins so."""
+    """Return the file of that name, or the only one whose name begins so."""
     exact = [file for file in files if file.stem == name]
     found = exact or [file for file in files if file.stem.lower().startswith(name.lower())]
     if len(found) != 1 or not name:

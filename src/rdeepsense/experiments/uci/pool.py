@@ -1,4 +1,4 @@
-"""Cells one after the other, or in processes; each with its result or with what went wrong."""
+"""Pieces of work one after the other, or in processes; each with its result or its failure."""
 
 from __future__ import annotations
 
@@ -8,53 +8,66 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from rdeepsense.errors import RDeepSenseError
 
-
-class Runs(Protocol):
-    """A piece of work that takes long and gives plain data."""
-
-    def run(self) -> dict[str, Any]: ...
+Result = TypeVar("Result")
+Made = TypeVar("Made", covariant=True)
 
 
-Cell = TypeVar("Cell", bound=Runs)
-Result = dict[str, Any] | str  # a text says what went wrong
+class Work(Protocol[Made]):
+    """A piece of work that takes long."""
+
+    def run(self) -> Made:
+        """Do it."""
 
 
-def run_each(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Result]]:
-    """Each cell with its result as they finish, in `jobs` processes of one thread each."""
-    if jobs == 1 or len(cells) < 2:
-        for cell in cells:
-            yield cell, attempt(cell)
+@dataclass(frozen=True)
+class Failure:
+    """What kept one piece of work from its result, on one line."""
+
+    reason: str
+
+
+def run_each(work: Sequence[Work[Result]], jobs: int) -> Iterator[tuple[int, Result | Failure]]:
+    """Yield the number of each piece and its result as they finish.
+
+    They run in `jobs` processes of one thread each; here, one by one, where one is enough.
+    """
+    if jobs == 1 or len(work) < 2:
+        for number, piece in enumerate(work):
+            yield number, attempt(piece)
         return
     # spawn: a forked child of a process with threads, as torch has them, may hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(cells)), context, initializer=_prepare_worker)
+    pool = ProcessPoolExecutor(min(jobs, len(work)), context, initializer=_prepare_worker)
     try:
-        futures: dict[Future[Result], Cell] = {pool.submit(attempt, cell): cell for cell in cells}
+        futures: dict[Future[Result | Failure], int] = {
+            pool.submit(attempt, piece): number for number, piece in enumerate(work)
+        }
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool as error:
         raise RDeepSenseError(
-            "a process of --jobs ended before its time (out of memory?); finished cells are kept, "
-            "run the same command again to go on"
+            "a worker process ended before its time (out of memory?); what is finished is kept, "
+            "run the same again to go on"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def attempt(cell: Runs) -> Result:
-    """The cell's result; a failure of this cell alone as text, on one line."""
+def attempt(work: Work[Result]) -> Result | Failure:
+    """Return the result of a piece of work, or the failure of this piece alone."""
     try:
-        return cell.run()
+        return work.run()
     except (RDeepSenseError, ValueError, ArithmeticError) as error:
-        return " ".join(str(error).split()) or type(error).__name__
+        return Failure(" ".join(str(error).split()) or type(error).__name__)
 
 
 def _prepare_worker() -> None:
-    """One thread, and no life after the parent: a pool's worker would outlast a killed one."""
+    """Take one thread, and end with the parent: a pool's worker would outlast a killed one."""
     import torch
 
     torch.set_num_threads(1)

@@ -35,7 +35,7 @@ class Published:
     nll: dict[str, float]
 
     def figure(self, dataset: str, key: str) -> float | None:
-        """The figure `key` ("rmse" or "nll") for a data set of that file name, if there is one."""
+        """Return `key` ("rmse" or "nll") for a data set of that file name, if there is one."""
         plain = "".join(letter for letter in dataset.lower() if letter.isalnum())
         known: dict[str, float] = {"rmse": self.rmse, "nll": self.nll}[key]
         return known.get(ALIASES.get(plain, plain))

@@ -8,22 +8,22 @@ from pathlib import Path
 
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.methods import Method, by_family
-from rdeepsense.experiments.uci.cells import Cell
+from rdeepsense.experiments.uci.cells import BenchmarkCell
 from rdeepsense.experiments.uci.datafile import DataSet
-from rdeepsense.experiments.uci.pool import run_each
-from rdeepsense.experiments.uci.trial import Trial
+from rdeepsense.experiments.uci.pool import Failure, run_each
+from rdeepsense.experiments.uci.trial import FamilyTrial
 from rdeepsense.progress import Progress
 
-Done = list[tuple[Cell, Trial]]
+Done = list[tuple[BenchmarkCell, FamilyTrial]]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came out: the finished cells, how many of them ran now, and what failed."""
+class BenchmarkOutcome:
+    """The finished cells, how many of them ran now, and which ones failed."""
 
     done: Done
     ran: int
-    failed: list[tuple[Cell, str]]
+    failed: list[tuple[BenchmarkCell, Failure]]
 
 
 def cells_of(
@@ -33,8 +33,8 @@ def cells_of(
     hidden: tuple[int, ...],
     seed: int,
     epochs: int | None = None,
-) -> list[Cell]:
-    """All cells, split by split over all data sets.
+) -> list[BenchmarkCell]:
+    """Return all cells, split by split over all data sets.
 
     In this order a stopped run has about equally many splits of everything, and the time left
     follows from the share that is done, however different the data sets are in size.
@@ -45,7 +45,7 @@ def cells_of(
             raise InputError(f"{data.name}: has splits 0 to {data.splits - 1}; got {beyond[0]}")
     last = max(data.splits for data in datasets)
     return [
-        Cell(data, split, family, hidden, seed, epochs)
+        BenchmarkCell(data, split, family, hidden, seed, epochs)
         for split in (range(last) if splits is None else dict.fromkeys(splits))
         for data in datasets
         if split < data.splits
@@ -53,7 +53,9 @@ def cells_of(
     ]
 
 
-def run_cells(cells: Sequence[Cell], folder: Path, jobs: int, progress: Progress) -> Outcome:
+def run_cells(
+    cells: Sequence[BenchmarkCell], folder: Path, jobs: int, progress: Progress
+) -> BenchmarkOutcome:
     """Run what is not in `folder` yet; each cell is written there as soon as it is finished.
 
     A cell that fails does not stop the others. It leaves no file, so the next run tries it again.
@@ -62,12 +64,13 @@ def run_cells(cells: Sequence[Cell], folder: Path, jobs: int, progress: Progress
     found = [(cell, cell.read(folder)) for cell in cells]
     done: Done = [(cell, trial) for cell, trial in found if trial is not None]
     pending = [cell for cell, trial in found if trial is None]
-    failed: list[tuple[Cell, str]] = []
+    failed: list[tuple[BenchmarkCell, Failure]] = []
     ran = 0
     progress.start("benchmark", len(cells), len(done))
     try:
-        for cell, result in run_each(pending, jobs):
-            if isinstance(result, str):
+        for number, result in run_each(pending, jobs):
+            cell = pending[number]
+            if isinstance(result, Failure):
                 failed.append((cell, result))
             else:
                 cell.write(folder, result)
@@ -79,4 +82,4 @@ def run_cells(cells: Sequence[Cell], folder: Path, jobs: int, progress: Progress
     finally:
         progress.close()
     order = {id(cell): number for number, cell in enumerate(cells)}
-    return Outcome(sorted(done, key=lambda pair: order[id(pair[0])]), ran, failed)
+    return BenchmarkOutcome(sorted(done, key=lambda pair: order[id(pair[0])]), ran, failed)

@@ -1,4 +1,4 @@
-"""One trial: one family fitted on training rows, each of its methods judged on test rows."""
+"""One trial: one family fitted on training rows, each of its methods scored on test rows."""
 
 from __future__ import annotations
 
@@ -6,49 +6,57 @@ import dataclasses
 import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from rdeepsense import metrics
 from rdeepsense.errors import InterruptedTraining
-from rdeepsense.experiments.methods import Method, build
+from rdeepsense.experiments.build import Estimator, build
+from rdeepsense.experiments.methods import Method
+from rdeepsense.experiments.records import Record
+from rdeepsense.experiments.uci.statistics import MethodScore
 
-Trial = dict[str, Any]
-"""{"fit_seconds": 1.2, "chosen": {...}, "warnings": [...], "methods": {name: figures}}"""
+Rows = tuple[ArrayLike, ArrayLike]
+"""Inputs and targets."""
+
+
+@dataclass(frozen=True)
+class FamilyTrial(Record):
+    """The fit of one family and the scores of its methods on the test rows."""
+
+    fit_seconds: float
+    chosen: Mapping[str, object] | None  # head, alpha and dropout; None where nothing is chosen
+    warnings: Sequence[str]
+    methods: Mapping[str, MethodScore]
 
 
 def run_trial(
     methods: Sequence[Method],
     task: str,
-    train: tuple[NDArray[Any], NDArray[Any]],
-    test: tuple[NDArray[Any], NDArray[Any]],
+    train: Rows,
+    test: Rows,
     hidden: Sequence[int],
     random_state: int,
-    groups: NDArray[Any] | None = None,
+    groups: ArrayLike | None = None,
     epochs: int | None = None,
-) -> Trial:
+) -> FamilyTrial:
     """Fit the model that `methods` share; the test rows are seen by the last step alone."""
     model = build(methods, task, hidden, random_state, epochs)
     with watched() as warned:
         begin = time.perf_counter()
         model.fit(*train, groups=groups)
         seconds = time.perf_counter() - begin
-        figures = {method.name: _judge(model, method, *test) for method in methods}
-    return {
-        "fit_seconds": seconds,
-        "chosen": chosen_by(model),
-        "warnings": warned,
-        "methods": figures,
-    }
+        scores = {method.name: _score(model, method, *test) for method in methods}
+    return FamilyTrial(seconds, chosen_by(model), warned, scores)
 
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
-    """Collects what is warned of, each text once; an interrupted training is an interrupt."""
+    """Collect what is warned of, each text once; an interrupted training is an interrupt."""
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -66,26 +74,25 @@ def watched() -> Iterator[list[str]]:
     )
 
 
-def chosen_by(model: Any) -> dict[str, Any] | None:
-    """Head, alpha and dropout of a fitted model; a GP chooses among no candidates."""
-    candidate: Any = getattr(model, "candidate_", None)
+def chosen_by(model: Estimator) -> dict[str, object] | None:
+    """Return head, alpha and dropout of a fitted model; a GP chooses among no candidates."""
+    candidate = getattr(model, "candidate_", None)
     return None if candidate is None else dataclasses.asdict(candidate)
 
 
-def _judge(
-    model: Any, method: Method, X: NDArray[Any], y: NDArray[Any]
-) -> dict[str, float | list[int] | None]:
-    """Every figure that applies and, for regression, how many rows each level's interval held."""
+def _score(model: Estimator, method: Method, X: ArrayLike, y: ArrayLike) -> MethodScore:
+    """Score a method: every figure that applies and, for regression, the rows inside intervals."""
     begin = time.perf_counter()
     dist = model.predict_dist(X, method.samples) if method.samples else model.predict_dist(X)
     seconds = time.perf_counter() - begin
     if hasattr(model, "classes_"):
         y = np.searchsorted(model.classes_, y)
-    figures: dict[str, Any] = {
+    figures = {
         name: value if math.isfinite(value) else None  # JSON knows no NaN
         for name, value in metrics.evaluate(dist, y).items()
     }
+    inside = None
     if not dist.is_categorical:
         observed = metrics.calibration_curve(dist, y)[1]
-        figures["inside"] = np.rint(observed * np.size(y)).astype(int).tolist()
-    return {**figures, "predict_seconds": seconds}
+        inside = np.rint(observed * np.size(y)).astype(int).tolist()
+    return MethodScore(figures, inside, seconds)

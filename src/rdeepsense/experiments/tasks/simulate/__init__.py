@@ -6,7 +6,7 @@ This is what runs where no data is at hand. Everything made from it is to be lab
 from collections.abc import Callable
 
 from rdeepsense.experiments.tasks.simulate import bpest, gassen, hhar, nycommute
-from rdeepsense.experiments.tasks.simulate.truth import SampledTruth, kl_from_truth
+from rdeepsense.experiments.tasks.simulate.truth import kl_from_truth
 from rdeepsense.experiments.tasks.task import Task
 
 SIMULATORS: dict[str, Callable[[int, int], Task]] = {  # (rows, seed) -> the task
@@ -16,4 +16,4 @@ SIMULATORS: dict[str, Callable[[int, int], Task]] = {  # (rows, seed) -> the tas
     "HHAR": hhar.simulate,
 }
 
-__all__ = ["SIMULATORS", "SampledTruth", "kl_from_truth"]
+__all__ = ["SIMULATORS", "kl_from_truth"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,24 +12,17 @@ from rdeepsense.errors import InputError
 from rdeepsense.experiments.tasks.task import Truth
 
 
-class SampledTruth(Truth, Protocol):
-    """A truth that targets can be drawn from."""
-
-    def sample(self, n: int, rng: Seed) -> npt.NDArray[Any]:
-        """n independent draws of every entry, of shape (n, *shape)."""
-
-
 class Predicted(Protocol):
     """Any distribution with a density."""
 
-    def log_prob(self, y: Any) -> Array:
-        """The log density (log probability for classes) of each entry of y."""
+    def log_prob(self, y: npt.ArrayLike) -> Array:
+        """Return the log density (log probability for classes) of each entry of y."""
 
 
 def kl_from_truth(
-    truth: SampledTruth, predicted: Predicted, rng: Seed, draws: int = 20
+    truth: Truth, predicted: Predicted, rng: Seed, draws: int = 20
 ) -> tuple[float, float]:
-    """Mean KL(truth || prediction) = E[log p_true(y) - log p_pred(y)] in nats, and its error.
+    """Return KL(truth || prediction) = E[log p_true(y) - log p_pred(y)] in nats, and its error.
 
     y is drawn from the truth, `draws` times for every entry. Outputs of one row are averaged, and
     the standard error is that of the mean over rows. The estimate is unbiased: close to a perfect

@@ -1,17 +1,17 @@
-"""How a predictive distribution does on the test rows: figures, their errors, curves."""
+"""Scores of a predictive distribution on the test rows: figures, their errors, curves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
 from rdeepsense.calibration.reject import doubt
-from rdeepsense.distributions import AnyDistribution
+from rdeepsense.distributions import AnyDistribution, Categorical, Mixture
 from rdeepsense.experiments.paper.jackknife import (
     Floats,
     block_sums,
@@ -20,6 +20,8 @@ from rdeepsense.experiments.paper.jackknife import (
     standard_error,
 )
 from rdeepsense.experiments.paper.study import Parts
+from rdeepsense.experiments.records import Record
+from rdeepsense.experiments.tasks.task import Targets
 
 LEVEL = 0.9  # of intervals
 KEPT = tuple(round(1 - 0.05 * i, 2) for i in range(19))  # 1.0, 0.95, ... 0.1
@@ -29,8 +31,61 @@ REGRESSION = ("nll", "mae", "rmse", "crps", "deviation_area", "deviation_area_si
 CLASSIFICATION = ("nll", "accuracy", "f1", "mefp", "ece", "brier")
 
 
-def judge(dist: AnyDistribution, parts: Parts) -> dict[str, Any]:
-    """Figures with standard errors, and what the pictures need, as plain data."""
+Values = Sequence[float | None]
+"""Numbers as JSON has them: None where not finite."""
+
+
+@dataclass(frozen=True)
+class CalibrationCurve(Record):
+    """The share of values inside the central interval of each level."""
+
+    levels: Sequence[float]
+    observed: Values
+
+
+@dataclass(frozen=True)
+class RiskCurve(Record):
+    """The error of the rows that are kept when the least certain ones are refused."""
+
+    kept: Sequence[float]
+    risk: Values
+    risk_name: str
+
+
+@dataclass(frozen=True)
+class ExampleCase(Record):
+    """Some true values with their predicted means and 90 % intervals."""
+
+    title: str
+    truth: Values
+    mean: Values
+    low: Values
+    high: Values
+
+
+@dataclass(frozen=True)
+class Examples(Record):
+    """Cases to draw over the same x."""
+
+    x: Values
+    x_label: str
+    y_label: str
+    cases: Sequence[ExampleCase]
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Figures with standard errors (`_se`), their leave-one-out values, and curves."""
+
+    figures: Mapping[str, float | None]
+    calibration: CalibrationCurve | None  # None for classes
+    risk_coverage: RiskCurve
+    group_coverage: Values | None  # by group, where there are groups; accuracy for classes
+    jackknife: Mapping[str, Values]
+
+
+def score(dist: AnyDistribution, parts: Parts) -> HeldOutScores:
+    """Score a prediction of the test rows."""
     y = parts.test[1]
     wanted = CLASSIFICATION if dist.is_categorical else REGRESSION
     figures: dict[str, float | None] = {
@@ -47,18 +102,18 @@ def judge(dist: AnyDistribution, parts: Parts) -> dict[str, Any]:
     curve = None
     if not dist.is_categorical:
         levels, observed = metrics.calibration_curve(dist, y)
-        curve = {"levels": levels.tolist(), "observed": plain(observed)}
-    return {
-        "figures": {name: _finite(value) for name, value in figures.items()},
-        "calibration": curve,
-        "risk_coverage": _risk_coverage(dist, rows, parts),
-        "group_coverage": _group_coverage(dist, y, parts),
-        "jackknife": {name: plain(values) for name, values in dropped.items()},
-    }
+        curve = CalibrationCurve(levels.tolist(), rounded(observed))
+    return HeldOutScores(
+        figures={name: _finite(value) for name, value in figures.items()},
+        calibration=curve,
+        risk_coverage=_risk_coverage(dist, rows, parts),
+        group_coverage=_group_coverage(dist, y, parts),
+        jackknife={name: rounded(values) for name, values in dropped.items()},
+    )
 
 
-def _losses(dist: AnyDistribution, y: NDArray[Any]) -> dict[str, Floats]:
-    """What is averaged over rows, row by row."""
+def _losses(dist: AnyDistribution, y: Targets) -> dict[str, Floats]:
+    """Return the losses that figures average over rows, row by row."""
     nll = -np.asarray(dist.log_prob(y)).reshape(len(y), -1).mean(axis=1)
     if dist.is_categorical:
         return {"nll": nll, "accuracy": (_modes(dist) == y).astype(float)}
@@ -66,9 +121,9 @@ def _losses(dist: AnyDistribution, y: NDArray[Any]) -> dict[str, Floats]:
 
 
 def _dropped_others(
-    dist: AnyDistribution, y: NDArray[Any], block: NDArray[np.intp]
+    dist: AnyDistribution, y: Targets, block: NDArray[np.intp]
 ) -> dict[str, list[float | None]]:
-    """Leave-one-out values of figures that are no means of rows."""
+    """Return leave-one-out values of figures that are no means of rows."""
     if dist.is_categorical:
         predicted, wrong = _modes(dist), _modes(dist) != y
         entropy = np.asarray(_categorical(dist).entropy())
@@ -99,15 +154,15 @@ def _ratio(sums: Floats) -> float:
 
 
 def _macro_f1(confusion: Floats) -> float:
-    """As `metrics.f1`: over the classes that are predicted or true."""
+    """Return the F1 of `metrics.f1`: over the classes that are predicted or true."""
     classes = math.isqrt(confusion.size)
     table = confusion.reshape(classes, classes)
     either = table.sum(axis=0) + table.sum(axis=1)
     return float(np.mean(2 * np.diag(table)[either > 0] / either[either > 0]))
 
 
-def _risk_coverage(dist: AnyDistribution, rows: dict[str, Floats], parts: Parts) -> dict[str, Any]:
-    """The error of the rows that are kept when the least certain ones are refused.
+def _risk_coverage(dist: AnyDistribution, rows: dict[str, Floats], parts: Parts) -> RiskCurve:
+    """Return the error of the rows that are kept when the least certain ones are refused.
 
     At least the share asked for is kept: more where rows are equally uncertain.
     """
@@ -117,13 +172,11 @@ def _risk_coverage(dist: AnyDistribution, rows: dict[str, Floats], parts: Parts)
         risk, name = rows["mae"], f"MAE ({parts.task.unit})"
     coverage, mean = metrics.risk_coverage(doubt(dist), risk)
     ends = np.searchsorted(coverage, np.array(KEPT) - 1e-9)
-    return {"kept": list(KEPT), "risk": plain(mean[ends]), "risk_name": name}
+    return RiskCurve(list(KEPT), rounded(mean[ends]), name)
 
 
-def _group_coverage(
-    dist: AnyDistribution, y: NDArray[Any], parts: Parts
-) -> list[float | None] | None:
-    """For each test group the coverage of the 90 % interval; for classes the accuracy."""
+def _group_coverage(dist: AnyDistribution, y: Targets, parts: Parts) -> Values | None:
+    """Return the coverage of the 90 % interval by test group; for classes the accuracy."""
     groups = parts.test_groups
     if groups is None:
         return None
@@ -132,11 +185,11 @@ def _group_coverage(
     else:
         hit = (np.abs(2 * dist.cdf(y) - 1) <= LEVEL).reshape(len(y), -1).mean(axis=1)
     number = np.unique(groups, return_inverse=True)[1]
-    return plain(np.bincount(number, weights=hit) / np.bincount(number))
+    return rounded(np.bincount(number, weights=hit) / np.bincount(number))
 
 
-def examples(dist: AnyDistribution, parts: Parts, cases: int = 4) -> dict[str, Any] | None:
-    """Some test rows with their 90 % bands: waveforms whole, else rows in the order predicted."""
+def examples(dist: AnyDistribution, parts: Parts, cases: int = 4) -> Examples | None:
+    """Return test rows with their 90 % bands: waveforms whole, else rows in predicted order."""
     if dist.is_categorical:
         return None
     y, task = parts.test[1], parts.task
@@ -145,31 +198,28 @@ def examples(dist: AnyDistribution, parts: Parts, cases: int = 4) -> dict[str, A
     if parts.outputs >= 20:
         chosen = np.linspace(0, len(y) - 1, cases).round().astype(int)
         seconds = np.arange(parts.outputs) / 125  # the sampling rate of the pressure waves
-        return {
-            "x": plain(seconds),
-            "x_label": "time (s)",
-            "y_label": f"arterial pressure ({task.unit})",
-            "cases": [
-                {"title": f"test window {row}"} | {k: plain(v[row]) for k, v in bands.items()}
+        return Examples(
+            rounded(seconds),
+            "time (s)",
+            f"arterial pressure ({task.unit})",
+            [
+                ExampleCase(f"test window {row}", **{k: rounded(v[row]) for k, v in bands.items()})
                 for row in chosen.tolist()
             ],
-        }
+        )
     chosen = np.linspace(0, len(y) - 1, min(60, len(y))).round().astype(int)
     columns = {k: np.asarray(v).reshape(len(y), -1)[chosen] for k, v in bands.items()}
     shown = []
     for number, target in enumerate(task.targets):
         order = np.argsort(columns["mean"][:, number], kind="stable")
-        shown.append({"title": target} | {k: plain(v[order, number]) for k, v in columns.items()})
-    return {
-        "x": list(range(1, len(chosen) + 1)),
-        "x_label": "test rows, in the order of the predicted mean",
-        "y_label": task.unit,
-        "cases": shown,
-    }
+        own = {key: rounded(values[order, number]) for key, values in columns.items()}
+        shown.append(ExampleCase(target, **own))
+    label = "test rows, in the order of the predicted mean"
+    return Examples(list(range(1, len(chosen) + 1)), label, task.unit, shown)
 
 
-def plain(values: Any) -> list[float | None]:
-    """As JSON has it, to six significant digits; None where not finite."""
+def rounded(values: Iterable[float | None]) -> list[float | None]:
+    """Return the values to six significant digits; None where not finite."""
     return [
         None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
         for value in values
@@ -180,9 +230,12 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _categorical(dist: Any) -> Any:
-    return dist.moment_matched() if hasattr(dist, "moment_matched") else dist
+def _categorical(dist: AnyDistribution) -> Categorical:
+    """Return class probabilities; those of a mixture are the means of its members'."""
+    matched = dist.moment_matched() if isinstance(dist, Mixture) else dist
+    assert isinstance(matched, Categorical)
+    return matched
 
 
-def _modes(dist: Any) -> NDArray[Any]:
+def _modes(dist: AnyDistribution) -> NDArray[np.intp]:
     return np.asarray(_categorical(dist).mode)
