@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rdeepsense.errors import RDeepSenseError, require
 
@@ -28,7 +28,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     except (RDeepSenseError, ValueError, OSError) as error:
         if options["debug"]:
             raise
-        _tell("error", RED, _one_line(error))
+        _print_line("error", RED, _one_line(error))
         sys.exit(1)
     sys.exit(0)
 
@@ -42,19 +42,19 @@ def _run(args: Sequence[str] | None, options: dict[str, bool]) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    """What went wrong, without the line breaks some libraries put into their messages."""
+    """Return the message without the line breaks that some libraries put into theirs."""
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     return " ".join(text.split()) or type(error).__name__
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _tell("warning", YELLOW, " ".join(str(message).split()))
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _print_line("warning", YELLOW, " ".join(str(message).split()))
 
 
-def _tell(word: str, colour: str, text: str) -> None:
-    """One line on stderr; by hand, because rich may be what is missing."""
+def _print_line(word: str, colour: str, text: str) -> None:
+    """Print one line on stderr; by hand, because rich may be what is missing."""
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         word, text = f"{colour}{word}", f"{text}{PLAIN}"
     print(f"{word}: {text}", file=sys.stderr)

@@ -150,7 +150,7 @@ def _words(text: str | None) -> list[str] | None:
 
 
 def _numbers(text: str | None) -> list[int] | None:
-    """0,3,7-9 as [0, 3, 7, 8, 9]."""
+    """Read 0,3,7-9 as [0, 3, 7, 8, 9]."""
     if text is None:
         return None
     numbers: list[int] = []

@@ -1,15 +1,17 @@
-"""Which columns of a table are inputs, which are targets, and what is wrong with their values."""
+"""The columns of a table: inputs and targets, and checks of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
     from rdeepsense.cli.terminal import Terminal
 
@@ -17,8 +19,8 @@ LISTED = 20  # columns named one by one before "and N more"
 
 
 @dataclass(frozen=True)
-class Found:
-    """What `fit` found in a table."""
+class InspectedColumns:
+    """The columns of a table by what they are good for."""
 
     rows: int
     inputs: list[str]
@@ -26,8 +28,8 @@ class Found:
     constant: list[str]
     missing: dict[str, int]  # inputs with missing values
 
-    def tell(self, terminal: Terminal, targets: Sequence[str], filled: bool) -> None:
-        """Print it."""
+    def report(self, terminal: Terminal, targets: Sequence[str], filled: bool) -> None:
+        """Print what was found."""
         terminal.line(f"rows      {self.rows:,}")
         terminal.line(f"inputs    {len(self.inputs)}: {some(self.inputs)}")
         terminal.line(f"target    {some(targets)}")
@@ -47,7 +49,7 @@ class Found:
 
 
 def some(names: Sequence[str]) -> str:
-    """The names, or the first ones and how many more there are."""
+    """Return the names, or the first ones and how many more there are."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
 
@@ -64,14 +66,14 @@ def check_known(frame: pl.DataFrame, names: Sequence[str], option: str) -> None:
 
 
 def is_numeric(series: pl.Series) -> bool:
-    """Numbers, and yes/no as 1/0."""
+    """Tell whether a column holds numbers, or yes/no, which is taken as 1/0."""
     import polars as pl
 
     return series.dtype.is_numeric() or series.dtype == pl.Boolean
 
 
-def look(frame: pl.DataFrame, not_inputs: Sequence[str]) -> Found:
-    """Every other column is an input, if it is numeric."""
+def inspect(frame: pl.DataFrame, not_inputs: Sequence[str]) -> InspectedColumns:
+    """Take every other column as an input, if it is numeric."""
     inputs, dropped, constant, missing = [], {}, [], {}
     for name in frame.columns:
         if name in not_inputs:
@@ -94,11 +96,11 @@ def look(frame: pl.DataFrame, not_inputs: Sequence[str]) -> Found:
             "no numeric column is left as an input; "
             f"not numeric: {some(list(dropped)) or 'none'}; set aside: {some(not_inputs) or 'none'}"
         )
-    return Found(frame.height, inputs, dropped, constant, missing)
+    return InspectedColumns(frame.height, inputs, dropped, constant, missing)
 
 
 def as_numbers(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """These columns as floats (float32 stays so), NaN as missing, refused where not numeric."""
+    """Return columns as floats (float32 stays so), NaN as missing; refuse what is not numeric."""
     import polars as pl
 
     for name in names:
@@ -110,7 +112,7 @@ def as_numbers(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def inputs_of(frame: pl.DataFrame, names: Sequence[str], missing: str) -> pl.DataFrame:
-    """The inputs as floats, checked. Here rather than in the model: rows still have their place."""
+    """Return the inputs as floats, checked here, where rows still have their place."""
     import polars as pl
 
     numbers = as_numbers(frame, names)
@@ -121,8 +123,8 @@ def inputs_of(frame: pl.DataFrame, names: Sequence[str], missing: str) -> pl.Dat
     return numbers
 
 
-def numeric_targets(frame: pl.DataFrame, names: Sequence[str]) -> Any:
-    """The targets of a regression as an array: (rows,) for one, (rows, targets) for several."""
+def numeric_targets(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return the targets of a regression: (rows,) for one, (rows, targets) for several."""
     import polars as pl
 
     numbers = as_numbers(frame, names).select(pl.all().cast(pl.Float64))
@@ -131,8 +133,8 @@ def numeric_targets(frame: pl.DataFrame, names: Sequence[str]) -> Any:
     return numbers[names[0]].to_numpy() if len(names) == 1 else numbers.to_numpy()
 
 
-def labels(frame: pl.DataFrame, name: str) -> Any:
-    """The classes (or groups) of a column as an array of strings, yes/no or whole numbers."""
+def labels(frame: pl.DataFrame, name: str) -> NDArray[np.generic]:
+    """Return the classes (or groups) of a column: strings, yes/no or whole numbers."""
     import polars as pl
 
     series = frame[name]
@@ -152,7 +154,7 @@ def labels(frame: pl.DataFrame, name: str) -> Any:
 
 
 def _refuse(frame: pl.DataFrame, bad: pl.Expr, what: str, hint: str) -> None:
-    """Say how many rows are bad, which columns they are bad in and which row is the first."""
+    """Raise an error that names the bad columns, counts the bad rows and points at the first."""
     import polars as pl
 
     flags = frame.select(bad)
@@ -168,7 +170,7 @@ def _refuse(frame: pl.DataFrame, bad: pl.Expr, what: str, hint: str) -> None:
 
 
 def _kind(series: pl.Series) -> str:
-    """ "text, such as 'north'": an example shows whether it was meant to be a number."""
+    """Return "text, such as 'north'": an example shows whether it was meant to be a number."""
     import polars as pl
 
     values = series.drop_nulls()

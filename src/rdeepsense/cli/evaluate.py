@@ -12,6 +12,7 @@ from rdeepsense.cli.inference import load_model, model_inputs
 from rdeepsense.cli.scores import caption, score_model, score_table
 from rdeepsense.cli.table import read_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
+from rdeepsense.experiments.records import plain
 
 
 def evaluate(
@@ -25,7 +26,7 @@ def evaluate(
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file too.")] = None,
 ) -> None:
-    """Say how good a model's predictions and its uncertainty are on a labelled table."""
+    """Score a model's predictions and their uncertainty on a labelled table."""
     terminal = Terminal()
     check_outputs({"--json": json}, inputs=(model, table))
     estimator = load_model(model)
@@ -42,5 +43,5 @@ def evaluate(
     terminal.table(score_table(title, scores, caption(classes, groups)))
     if json is not None:
         task = "classification" if classes else "regression"
-        write_json(json, {"task": task, "rows": frame.height, "figures": scores})
+        write_json(json, {"task": task, "rows": frame.height, "figures": plain(scores)})
         terminal.line(f"wrote {json}")

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rdeepsense.cli.folder import Folder
+from rdeepsense.cli.memory_table import MemoryTable
 from rdeepsense.cli.table import read_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
-from rdeepsense.cli.whole import Whole
 from rdeepsense.errors import InputError, require
+from rdeepsense.experiments.records import plain
+
+if TYPE_CHECKING:
+    from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 
 
-class Task(StrEnum):
+class TaskKind(StrEnum):
+    """How targets are taken."""
+
     auto = "auto"
     regression = "regression"
     classification = "classification"
 
 
 class Likelihood(StrEnum):
+    """Heads of a regression."""
+
     gaussian = "gaussian"
     student = "student"
     auto = "auto"
 
 
-class Missing(StrEnum):
+class MissingInputs(StrEnum):
+    """How missing inputs are treated."""
+
     refuse = "refuse"
     mean = "mean"
 
@@ -48,8 +59,8 @@ def fit(
         Path, typer.Option("-o", "--output", help="Model file; one that is there is replaced.")
     ] = Path("model.safetensors"),
     task: Annotated[
-        Task, typer.Option(help="auto: classes for text or yes/no targets.")
-    ] = Task.auto,
+        TaskKind, typer.Option(help="auto: classes for text or yes/no targets.")
+    ] = TaskKind.auto,
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers.")] = "64,64",
     drop_prob: Annotated[
         str, typer.Option(help="Probability to drop a hidden unit, or auto.")
@@ -65,8 +76,8 @@ def fit(
         int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
     ] = None,
     missing: Annotated[
-        Missing, typer.Option(help="What to do with missing inputs.")
-    ] = Missing.refuse,
+        MissingInputs, typer.Option(help="What to do with missing inputs.")
+    ] = MissingInputs.refuse,
     ignore: Annotated[
         list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
     ] = None,
@@ -101,16 +112,16 @@ def fit(
     outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint, "--plot": plot}
     _check_roles(target, groups, ignore or [])
     left = ignore or []
-    source: Folder | Whole
+    source: Folder | MemoryTable
     if table.is_dir() and any(table.glob("*.parquet")):
-        source = Folder.look(table, target, groups, left, test_fraction, memory * 2**20)
+        source = Folder.inspect(table, target, groups, left, test_fraction, memory * 2**20)
     else:
-        source = Whole.look(
+        source = MemoryTable.inspect(
             read_table(table), target, groups, left, missing.value, test_fraction, seed
         )
     check_outputs(outputs, inputs=(table,))
     terminal.line(f"table     {table}")
-    source.tell(terminal)
+    source.report(terminal)
     classes, why = _decide(task, source.kinds())
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
     units = _units(unit or [], [*source.inputs, *([] if classes else target)])
@@ -139,8 +150,8 @@ def fit(
     model.save(output)
 
     if model.selection_:
-        terminal.line(f"chosen    {_choice(model)}")
-    rows, scores = source.judge(terminal, model)
+        terminal.line(f"chosen    {_choice(model, model.selection_)}")
+    closing = source.score(terminal, model)
     terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
     if plot is not None:
         from rdeepsense.experiments.report.saving import save
@@ -150,12 +161,18 @@ def fit(
             terminal.line(f"wrote {path}")
     if json is not None:
         task_name = "classification" if classes else "regression"
-        write_json(json, {"task": task_name, "rows": rows, "inputs": source.inputs, **scores})
+        content = {
+            "task": task_name,
+            "rows": dict(closing.rows),
+            "inputs": source.inputs,
+            closing.name: plain(closing.scores),
+        }
+        write_json(json, content)
         terminal.line(f"wrote {json}")
 
 
 def _units(given: list[str], known: list[str]) -> dict[str, str]:
-    """The unit of each column that has one."""
+    """Return the unit of each column that has one."""
     units = {}
     for text in given:
         name, sign, unit = text.rpartition("=")
@@ -168,7 +185,7 @@ def _units(given: list[str], known: list[str]) -> dict[str, str]:
 
 
 def _check_plot(plot: Path, given: set[str]) -> None:
-    """Say before the training, not after it, that there is nothing to draw or to draw with."""
+    """Refuse before the training, not after it, where there is nothing to draw or draw with."""
     require("matplotlib", "report")
     if not given & {"auto", "paper"}:
         raise InputError(
@@ -202,12 +219,12 @@ def _check_roles(targets: list[str], groups: str | None, ignore: list[str]) -> N
             raise InputError(f"column {name!r} cannot be both --target and --ignore")
 
 
-def _decide(task: Task, kinds: dict[str, str]) -> tuple[bool, str]:
-    """Whether the targets are classes, and why."""
-    if task is Task.classification and len(kinds) > 1:
+def _decide(task: TaskKind, kinds: dict[str, str]) -> tuple[bool, str]:
+    """Decide whether the targets are classes, and say why."""
+    if task is TaskKind.classification and len(kinds) > 1:
         raise InputError(f"classification has one target; --target names {len(kinds)}")
-    if task is not Task.auto:
-        return task is Task.classification, f"--task {task.value}"
+    if task is not TaskKind.auto:
+        return task is TaskKind.classification, f"--task {task.value}"
     for name, kind in kinds.items():
         if kind == "numbers":
             continue
@@ -220,7 +237,9 @@ def _decide(task: Task, kinds: dict[str, str]) -> tuple[bool, str]:
     return False, f"{are} numeric{hint}"
 
 
-def _estimator(classes: bool, likelihood: Likelihood | None, settings: dict[str, Any]) -> Any:
+def _estimator(
+    classes: bool, likelihood: Likelihood | None, settings: dict[str, Any]
+) -> RDeepSenseRegressor | RDeepSenseClassifier:
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 
     if not classes:
@@ -233,8 +252,8 @@ def _estimator(classes: bool, likelihood: Likelihood | None, settings: dict[str,
     return RDeepSenseClassifier(**settings)
 
 
-def _choice(model: Any) -> str:
-    """What was chosen automatically, and how."""
-    chosen, selection = model.fitted_.networks.candidate, model.selection_
+def _choice(model: RDeepSenseRegressor | RDeepSenseClassifier, selection: Mapping[str, Any]) -> str:
+    """Return what was chosen automatically, and how."""
+    chosen = model.candidate_
     what = f"{chosen.likelihood} head, alpha {chosen.alpha:g}, drop probability {chosen.drop_prob}"
     return f"{what}: best of {len(selection['trials'])} by {selection['how']}"

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rdeepsense.cli.columns import some
-from rdeepsense.cli.scores import NAMES, Scores, score_table
+from rdeepsense.cli.scores import NAMES, ClosingScores, Score, Scores, score_table
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.data.parquet import ParquetTable
+    from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 
 NUMERIC = ("numbers", "yes/no")
 USES = {"train": "", "validation": "validation_"}
@@ -21,7 +22,7 @@ USES = {"train": "", "validation": "validation_"}
 
 @dataclass(frozen=True)
 class Folder:
-    """The files, what their columns are for, and the bytes that rows may take at once."""
+    """Parquet files, what their columns are for, and the bytes that rows may take at once."""
 
     source: ParquetTable
     targets: list[str]
@@ -30,7 +31,7 @@ class Folder:
     memory: int
 
     @classmethod
-    def look(
+    def inspect(
         cls,
         path: Path,
         targets: list[str],
@@ -39,7 +40,7 @@ class Folder:
         test_fraction: float | None,
         memory: int,
     ) -> Folder:
-        """Every column but these is an input, if it is numeric."""
+        """Take every column but these as an input, if it is numeric."""
         if test_fraction:
             raise InputError(
                 f"--test-fraction {test_fraction}: is for a table in memory; keep some of the "
@@ -64,14 +65,16 @@ class Folder:
 
     @property
     def inputs(self) -> list[str]:
+        """The columns that are inputs."""
         named = [*self.targets, self.groups]
         return [name for name in self.source.columns if name not in named]
 
     def kinds(self) -> dict[str, str]:
-        """What each target holds."""
+        """Return what each target holds, in words."""
         return {name: self.source.columns[name] for name in self.targets}
 
-    def tell(self, terminal: Terminal) -> None:
+    def report(self, terminal: Terminal) -> None:
+        """Print what was found in the files."""
         files = len(self.source.files)
         terminal.line(f"rows      {self.source.rows:,} in {files:,} Parquet files, streamed")
         terminal.line(f"inputs    {len(self.inputs)}: {some(self.inputs)}")
@@ -81,24 +84,23 @@ class Folder:
             terminal.line(f"dropped   {len(self.dropped)} not numeric: {why}")
 
     def prepare(self, classes: bool) -> None:
-        """Values are checked as they are read."""
+        """Do nothing: values are checked as they are read."""
 
-    def fit(self, model: Any) -> None:
+    def fit(self, model: RDeepSenseRegressor | RDeepSenseClassifier) -> None:
+        """Fit the model on the stream of rows."""
         y = self.targets[0] if len(self.targets) == 1 else self.targets
         model.fit(self.source, y, groups=self.groups, memory=self.memory)
 
-    def judge(self, terminal: Terminal, model: Any) -> tuple[dict[str, int], dict[str, Any]]:
-        """How many rows did what, and the figures on the validation rows, which are no test."""
+    def score(
+        self, terminal: Terminal, model: RDeepSenseRegressor | RDeepSenseClassifier
+    ) -> ClosingScores:
+        """Return the figures on the validation rows, which are no test, and print them."""
         rows = {name: model.training_[f"{key}rows"] for name, key in USES.items()}
         terminal.line(
             f"used      {rows['train']:,} rows to train, {rows['validation']:,} to validate"
         )
         figures = model.validation_scores_
-        scores: Scores = {
-            key: {"value": figures[key], "standard_error": None, "reference": None}
-            for key in NAMES
-            if key in figures
-        }
+        scores: Scores = {key: Score(figures[key], None, None) for key in NAMES if key in figures}
         terminal.line("below: figures on the validation rows, which had a part in the choices")
         terminal.table(score_table("Validation figures", {"all": scores}))
-        return rows, {"validation": scores}
+        return ClosingScores(rows, "validation", scores)

@@ -1,26 +1,36 @@
-"""Bringing a saved model and a table together."""
+"""A saved model and a table, brought together."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from rdeepsense.cli.columns import inputs_of, is_numeric, some
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
+
+    from rdeepsense.experiments.build import Estimator
+
+Inputs: TypeAlias = "pl.DataFrame | NDArray[np.float64]"
+"""Columns with their names, or an array for a model that was fitted without."""
 
 
-def load_model(path: Path) -> Any:
-    """The model in a file."""
+def load_model(path: Path) -> Estimator:
+    """Return the model in a file."""
     from rdeepsense.estimators import load
 
-    return load(path)
+    model: Estimator = load(path)
+    return model
 
 
-def model_inputs(model: Any, frame: pl.DataFrame, not_inputs: list[str]) -> tuple[Any, list[str]]:
-    """The columns the model was fitted on, in its order; and the columns that were not used."""
+def model_inputs(
+    model: Estimator, frame: pl.DataFrame, not_inputs: list[str]
+) -> tuple[Inputs, list[str]]:
+    """Return the columns the model was fitted on, in its order, and those that are not used."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         used = [n for n in frame.columns if is_numeric(frame[n]) and n not in not_inputs]

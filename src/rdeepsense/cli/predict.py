@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,10 @@ from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.table import Table
+
+    from rdeepsense.distributions import AnyDistribution
+    from rdeepsense.experiments.build import Estimator
 
 SHOWN = 10
 
@@ -53,13 +57,13 @@ def predict(
         terminal.line(f"wrote {output}: {predictions.height:,} rows, {some(predictions.columns)}")
 
 
-def _predictions(model: Any, dist: Any, coverage: float) -> pl.DataFrame:
-    """One row per row: mean, std, low, high (numbered for several targets), or classes."""
+def _predictions(model: Estimator, dist: AnyDistribution, coverage: float) -> pl.DataFrame:
+    """Return one row per row: mean, std, low, high (numbered for several targets), or classes."""
     import polars as pl
 
     if hasattr(model, "classes_"):
         columns = {"class": model.classes_[dist.mode].tolist()}
-        columns |= {f"p_{label}": dist.probs[:, k] for k, label in enumerate(model.classes_)}
+        columns |= {f"p_{label}": dist.mean[:, k] for k, label in enumerate(model.classes_)}
         return pl.DataFrame(columns)
     low, high = dist.interval(coverage)
     figures = {"mean": dist.mean, "std": dist.std, "low": low, "high": high}
@@ -74,7 +78,7 @@ def _predictions(model: Any, dist: Any, coverage: float) -> pl.DataFrame:
     )
 
 
-def _first_rows(predictions: pl.DataFrame) -> Any:
+def _first_rows(predictions: pl.DataFrame) -> Table:
     left = predictions.height - SHOWN
     more = f"and {left:,} rows more; -o FILE writes all" if left > 0 else None
     table = new_table("Predictions", ["row", *predictions.columns], more)

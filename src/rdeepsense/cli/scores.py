@@ -1,20 +1,49 @@
-"""The closing table: figures on labelled rows, with what they should be and how sure they are."""
+"""The closing table: figures on labelled rows, what they should be, and their errors."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rdeepsense.cli.terminal import new_table
 from rdeepsense.errors import InputError
+from rdeepsense.experiments.records import Record
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from rich.table import Table
+
+    from rdeepsense.cli.inference import Inputs
+    from rdeepsense.distributions import AnyDistribution
+    from rdeepsense.experiments.build import Estimator
 
 COVERAGES = (50, 80, 90, 95)
-Scores = dict[str, dict[str, float | None]]
-"""{"mae": {"value": 1.2, "standard_error": 0.1, "reference": None}, ...}"""
+
+
+@dataclass(frozen=True)
+class Score(Record):
+    """A figure, its standard error, and what a good model would have; None where not known."""
+
+    value: float | None
+    standard_error: float | None
+    reference: float | None
+
+
+Scores = Mapping[str, Score]
+"""Scores of one target by figure."""
+
+
+@dataclass(frozen=True)
+class ClosingScores:
+    """How many rows did what, and the scores by target, under their name in the JSON file."""
+
+    rows: Mapping[str, int]
+    name: str
+    scores: Mapping[str, Scores] | Scores
+
 
 NAMES = {
     "mae": "mean absolute error",
@@ -32,9 +61,13 @@ NAMES = {
 
 
 def score_model(
-    model: Any, X: Any, y: NDArray[Any], targets: list[str], groups: NDArray[Any] | None = None
+    model: Estimator,
+    X: Inputs,
+    y: NDArray[np.generic],
+    targets: Sequence[str],
+    groups: NDArray[np.generic] | None = None,
 ) -> dict[str, Scores]:
-    """The figures of each target; `y` are values or labels, (rows,) or (rows, targets)."""
+    """Return the figures of each target; `y` are values or labels, (rows,) or (rows, targets)."""
     dist = model.predict_dist(X)
     if hasattr(model, "classes_"):
         if len(targets) > 1:
@@ -43,16 +76,17 @@ def score_model(
     if dist.shape != y.shape:
         outputs = dist.shape[1] if len(dist.shape) == 2 else 1
         raise InputError(f"the model has {outputs} targets; --target names {len(targets)}")
+    values = y.astype("float64")
     if y.ndim == 1:
-        return {targets[0]: _regression(dist, y, groups)}
+        return {targets[0]: _regression(dist, values, groups)}
     return {
-        name: _regression(dist[:, column], y[:, column], groups)
+        name: _regression(dist[:, column], values[:, column], groups)
         for column, name in enumerate(targets)
     }
 
 
-def class_numbers(model: Any, labels: NDArray[Any], target: str) -> NDArray[np.int64]:
-    """The labels as positions in the model's classes."""
+def class_numbers(model: Estimator, labels: NDArray[np.generic], target: str) -> NDArray[np.int64]:
+    """Return the labels as positions in the model's classes."""
     import numpy as np
 
     known = model.classes_.tolist()
@@ -65,8 +99,10 @@ def class_numbers(model: Any, labels: NDArray[Any], target: str) -> NDArray[np.i
     return np.searchsorted(model.classes_, labels)
 
 
-def standard_error(values: NDArray[Any], groups: NDArray[Any] | None = None) -> float | None:
-    """Of the mean: std / sqrt(n) for independent rows, else between groups.
+def standard_error(
+    values: NDArray[np.float64], groups: NDArray[np.generic] | None = None
+) -> float | None:
+    """Return that of the mean: std / sqrt(n) for independent rows, else between groups.
 
     With groups: sqrt(G / (G - 1) sum_g (sum of deviations in g)^2) / n.
     """
@@ -81,10 +117,10 @@ def standard_error(values: NDArray[Any], groups: NDArray[Any] | None = None) -> 
     return float(np.sqrt(count / (count - 1) * np.sum(deviation**2)) / len(values))
 
 
-def score_table(title: str, scores: dict[str, Scores], note: str | None = None) -> Any:
-    """A row for each figure, a column for each target, and what a good model would have."""
+def score_table(title: str, scores: Mapping[str, Scores], note: str | None = None) -> Table:
+    """Return a row for each figure, a column for each target, and what a good model would have."""
     first = next(iter(scores.values()))
-    ideals = [_ideal(key, score["reference"]) for key, score in first.items()]
+    ideals = [_ideal(key, score.reference) for key, score in first.items()]
     columns = ["figure", *(scores if len(scores) > 1 else ["value"])]
     table = new_table(title, columns + ["ideal"] * any(ideals), note)
     for key, ideal in zip(first, ideals, strict=True):
@@ -94,7 +130,7 @@ def score_table(title: str, scores: dict[str, Scores], note: str | None = None) 
 
 
 def caption(classes: bool, groups: str | None) -> str:
-    """What the columns of the closing table mean."""
+    """Return how to read the closing table."""
     between = f", between the values of {groups}" if groups else ""
     text = f"± one standard error{between}."
     if not classes:
@@ -102,7 +138,9 @@ def caption(classes: bool, groups: str | None) -> str:
     return text
 
 
-def _regression(dist: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> Scores:
+def _regression(
+    dist: AnyDistribution, y: NDArray[np.float64], groups: NDArray[np.generic] | None
+) -> Scores:
     import numpy as np
 
     from rdeepsense import metrics
@@ -121,7 +159,9 @@ def _regression(dist: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> Scor
     return _scores(keys, figures, rows, reference, groups)
 
 
-def _classification(dist: Any, y: NDArray[np.int64], groups: NDArray[Any] | None) -> Scores:
+def _classification(
+    dist: AnyDistribution, y: NDArray[np.int64], groups: NDArray[np.generic] | None
+) -> Scores:
     from rdeepsense import metrics
 
     rows = {"accuracy": (dist.mode == y).astype(float), "nll": -dist.log_prob(y)}
@@ -132,28 +172,28 @@ def _classification(dist: Any, y: NDArray[np.int64], groups: NDArray[Any] | None
 def _scores(
     keys: list[str],
     figures: dict[str, float],
-    rows: dict[str, Any],
+    rows: dict[str, NDArray[np.float64]],
     reference: dict[str, float],
-    groups: NDArray[Any] | None,
+    groups: NDArray[np.generic] | None,
 ) -> Scores:
     return {
-        key: {
-            "value": _finite(figures[key]),
-            "standard_error": _finite(standard_error(rows[key], groups)) if key in rows else None,
-            "reference": reference.get(key),
-        }
+        key: Score(
+            _finite(figures[key]),
+            _finite(standard_error(rows[key], groups)) if key in rows else None,
+            reference.get(key),
+        )
         for key in keys
     }
 
 
 def _finite(value: float | None) -> float | None:
-    """None for what JSON cannot hold."""
+    """Return None for what JSON cannot hold."""
     return value if value is not None and math.isfinite(value) else None
 
 
-def _cell(score: dict[str, float | None]) -> str:
-    """The value to as many decimals as its standard error has with two digits."""
-    value, error = score["value"], score["standard_error"]
+def _cell(score: Score) -> str:
+    """Return the value to as many decimals as its standard error has with two digits."""
+    value, error = score.value, score.standard_error
     if value is None:
         return "not finite"
     if not error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rdeepsense.errors import InputError
 
@@ -18,10 +18,10 @@ def split_off(
     inputs: pl.DataFrame,
     fraction: float,
     seed: int,
-    groups: NDArray[Any] | None = None,
-    classes: NDArray[Any] | None = None,
+    groups: NDArray[np.generic] | None = None,
+    classes: NDArray[np.generic] | None = None,
 ) -> NDArray[np.bool_]:
-    """Which rows are for the test: about `fraction` of the groups, or of the rows.
+    """Mark the rows for the test: about `fraction` of the groups, or of the rows.
 
     Rows of one group, or with equal inputs, stay together. Without groups every class keeps its
     share as nearly as whole rows allow.
@@ -54,7 +54,7 @@ def split_off(
     return test
 
 
-def _check_classes(classes: NDArray[Any], test: NDArray[np.bool_]) -> None:
+def _check_classes(classes: NDArray[np.generic], test: NDArray[np.bool_]) -> None:
     import numpy as np
 
     unseen = np.setdiff1d(classes[test], classes[~test])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
@@ -20,7 +21,7 @@ PROBE = 65_536  # bytes that tell what kind of file it is
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """The table in a file; what is no table is refused with the reason."""
+    """Return the table in a file; what is no table is refused with the reason."""
     polars = require("polars", "cli")
     kind = _kind(path)
     try:
@@ -58,7 +59,7 @@ def check_suffix(path: Path) -> None:
 
 
 def _kind(path: Path) -> str:
-    """ "csv" or "parquet", told by the content."""
+    """Return "csv" or "parquet", told by the content."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder, not a table")
     if not path.exists():
@@ -84,10 +85,10 @@ def _is_text(start: bytes) -> bool:
     return True
 
 
-def _read_csv(path: Path, polars: Any) -> Any:
+def _read_csv(path: Path, polars: ModuleType) -> pl.DataFrame:
     separator, _ = _header(path)
     with path.open("rb") as file:
-        frame = polars.read_csv(
+        frame: pl.DataFrame = polars.read_csv(
             file,
             separator=separator,
             null_values=MISSING_WORDS,
@@ -103,7 +104,7 @@ def _read_csv(path: Path, polars: Any) -> Any:
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
-    """The separator and the columns' names, refused where they cannot be names."""
+    """Return the separator and the columns' names, refused where they cannot be names."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
     separator = max(SEPARATORS, key=first.count)

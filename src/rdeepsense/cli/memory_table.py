@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rdeepsense.cli.columns import (
-    Found,
+    InspectedColumns,
     check_known,
     inputs_of,
+    inspect,
     is_numeric,
     labels,
-    look,
     numeric_targets,
 )
-from rdeepsense.cli.scores import Scores, caption, score_model, score_table
+from rdeepsense.cli.scores import ClosingScores, Scores, caption, score_model, score_table
 from rdeepsense.cli.split import split_off
 
 if TYPE_CHECKING:
     import polars as pl
 
     from rdeepsense.cli.terminal import Terminal
+    from rdeepsense.experiments.build import Estimator
 
 TEST_FRACTION = 0.2
 
 
 @dataclass
-class Whole:
-    """The table, what its columns are for, and how to split it."""
+class MemoryTable:
+    """A table in memory, what its columns are for, and how to split it."""
 
     frame: pl.DataFrame
     targets: list[str]
     groups: str | None
-    found: Found
+    found: InspectedColumns
     missing: str
     test_fraction: float
     seed: int
 
     @classmethod
-    def look(
+    def inspect(
         cls,
         frame: pl.DataFrame,
         targets: list[str],
@@ -47,21 +48,22 @@ class Whole:
         missing: str,
         test_fraction: float | None,
         seed: int,
-    ) -> Whole:
-        """Every column but these is an input, if it is numeric."""
+    ) -> MemoryTable:
+        """Take every column but these as an input, if it is numeric."""
         group = [groups] if groups else []
         for option, names in (("--target", targets), ("--groups", group), ("--ignore", ignore)):
             check_known(frame, names, option)
-        found = look(frame, [*targets, *group, *ignore])
+        found = inspect(frame, [*targets, *group, *ignore])
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
         return cls(frame, targets, groups, found, missing, fraction, seed)
 
     @property
     def inputs(self) -> list[str]:
+        """The columns that are inputs."""
         return self.found.inputs
 
     def kinds(self) -> dict[str, str]:
-        """What each target holds."""
+        """Return what each target holds, in words."""
         import polars as pl
 
         kinds = {}
@@ -71,8 +73,9 @@ class Whole:
             kinds[name] = "yes/no" if series.dtype == pl.Boolean else number
         return kinds
 
-    def tell(self, terminal: Terminal) -> None:
-        self.found.tell(terminal, self.targets, filled=self.missing == "mean")
+    def report(self, terminal: Terminal) -> None:
+        """Print what was found in the table."""
+        self.found.report(terminal, self.targets, filled=self.missing == "mean")
 
     def prepare(self, classes: bool) -> None:
         """Check the values and split the rows."""
@@ -86,13 +89,14 @@ class Whole:
         stratify = self.y if classes else None
         self.test = split_off(self.X, self.test_fraction, self.seed, self.group, stratify)
 
-    def fit(self, model: Any) -> None:
+    def fit(self, model: Estimator) -> None:
+        """Fit the model on the rows that are not for the test."""
         rest = ~self.test
         groups = None if self.group is None else self.group[rest]
         model.fit(self.X.filter(rest), self.y[rest], groups=groups)
 
-    def judge(self, terminal: Terminal, model: Any) -> tuple[dict[str, int], dict[str, Any]]:
-        """How many rows did what, and the figures on the test rows."""
+    def score(self, terminal: Terminal, model: Estimator) -> ClosingScores:
+        """Score the model on the test rows, and print how many rows did what."""
         test, group = self.test, self.group
         rows = {
             "train": model.training_["rows"],
@@ -100,7 +104,7 @@ class Whole:
             "test": int(test.sum()),
         }
         tested = len(set(group[test])) if group is not None else None
-        _tell_rows(terminal, rows, model.training_["validated"], self.found.rows, tested)
+        _report_rows(terminal, rows, model.training_["validated"], self.found.rows, tested)
         scores: dict[str, Scores] = {}
         if test.any():
             groups = None if group is None else group[test]
@@ -108,10 +112,10 @@ class Whole:
             title = f"Held-out figures: {rows['test']:,} rows that no choice has seen"
             note = caption(hasattr(model, "classes_"), self.groups)
             terminal.table(score_table(title, scores, note))
-        return rows, {"held_out": scores}
+        return ClosingScores(rows, "held_out", scores)
 
 
-def _tell_rows(
+def _report_rows(
     terminal: Terminal, rows: dict[str, int], how: str, total: int, groups: int | None
 ) -> None:
     of = f" of {groups} groups" if groups is not None else ""
