@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TaskKind(StrEnum):
-    """How targets are taken."""
+    """Ways to take the targets."""
 
     auto = "auto"
     regression = "regression"
@@ -37,7 +37,7 @@ class Likelihood(StrEnum):
 
 
 class MissingInputs(StrEnum):
-    """How missing inputs are treated."""
+    """Ways to treat missing inputs."""
 
     refuse = "refuse"
     mean = "mean"

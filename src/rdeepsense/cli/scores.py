@@ -38,7 +38,7 @@ Scores = Mapping[str, Score]
 
 @dataclass(frozen=True)
 class ClosingScores:
-    """How many rows did what, and the scores by target, under their name in the JSON file."""
+    """Counts of rows by use, and scores by target, with the name they have in the JSON file."""
 
     rows: Mapping[str, int]
     name: str

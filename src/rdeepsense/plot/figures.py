@@ -40,7 +40,7 @@ class Slice:
 
 
 def known_truth(along: Slice, truth: Gaussian, predicted: Predicted, y: Floats) -> Figure:
-    """Three panels on a simulated task: a slice, predicted against true std, and calibration."""
+    """Draw three panels on a simulated task: a slice, predicted against true std, calibration."""
     figure: Figure = require("matplotlib.figure", "report").Figure(
         figsize=(10.5, 3.65), layout="constrained"
     )
@@ -57,7 +57,7 @@ def known_truth(along: Slice, truth: Gaussian, predicted: Predicted, y: Floats) 
 
 
 def draw_slice(axes: Axes, along: Slice) -> None:
-    """True and predicted mean and 90 % band along one input."""
+    """Draw true and predicted mean and 90 % band along one input."""
     band = f"{round(100 * COVERAGE)} % band"
     low, high = along.predicted.interval(COVERAGE)
     axes.fill_between(
@@ -79,7 +79,7 @@ def draw_slice(axes: Axes, along: Slice) -> None:
 
 
 def draw_spread(axes: Axes, true_std: Floats, predicted_std: Floats) -> None:
-    """Predicted against true standard deviation: hexagons of rows, the diagonal for perfection."""
+    """Draw predicted against true standard deviation: hexagons of rows, and the diagonal."""
     low = 0.85 * min(true_std.min(), predicted_std.min())
     high = 1.15 * max(true_std.max(), predicted_std.max())
     error = float(np.sqrt(np.mean(np.log(predicted_std / true_std) ** 2)))
@@ -99,7 +99,7 @@ def draw_spread(axes: Axes, true_std: Floats, predicted_std: Floats) -> None:
 
 
 def draw_calibration(axes: Axes, predicted: Predicted, y: Floats) -> None:
-    """Share of y inside the central intervals against the share there should be."""
+    """Draw the share of y inside the central intervals against the share there should be."""
     levels, observed = metrics.calibration_curve(predicted, y)
     area, floor = metrics.deviation_area(predicted, y), metrics.deviation_floor(y.size)
     ends = np.r_[0.0, levels, 1.0]

@@ -1,9 +1,10 @@
-"""What an estimator chose among, drawn: every candidate's figures on rows it was not trained on."""
+"""A picture of a selection: every candidate's figures on rows it was not trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rdeepsense.errors import InputError, require
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
@@ -18,8 +19,14 @@ NAMES = {"drop_prob": "drop probability", "alpha": "alpha", "likelihood": "head"
 Trials = Sequence[Mapping[str, Any]]
 
 
-def plot_selection(model: Any) -> Figure:
-    """The grid of a fitted estimator (`selection_`): NLL, deviation area, and longer trainings.
+class Selected(Protocol):
+    """A fitted estimator that keeps what it chose among, as plain data."""
+
+    selection_: dict[str, Any] | None
+
+
+def plot_selection(model: Selected) -> Figure:
+    """Draw the grid of a fitted estimator (`selection_`): NLL, deviation area, longer trainings.
 
     A line for each head and alpha along the drop probabilities (along alpha where that has more
     values); the ring marks what was chosen.
@@ -65,7 +72,7 @@ def _draw(axes: Axes, trials: Trials, chosen: Mapping[str, Any], key: str, title
         others = [name for name in NAMES if name != along and name != "drop_prob"]
         label = ", ".join(_words(name, trial[name]) for name in reversed(others))
         lines.setdefault(label, []).append(trial)
-    for (label, own), (colour, marker, style) in zip(lines.items(), _styles(), strict=False):
+    for (label, own), (colour, marker, style) in zip(lines.items(), cycle(STYLES), strict=False):
         axes.plot([values.index(t[along]) for t in own], [t[key] for t in own], style,
                   color=colour, marker=marker, markersize=5, lw=1.4, label=label)  # fmt: skip
     axes.plot(values.index(chosen[along]), chosen[key], "o", markersize=13, markerfacecolor="none",
@@ -90,14 +97,9 @@ def _finish(axes: Axes, title: str) -> None:
     axes.set_axisbelow(True)
 
 
-def _styles() -> Any:
-    while True:
-        yield from STYLES
-
-
-def _words(name: str, value: Any) -> str:
+def _words(name: str, value: float | str) -> str:
     return f"alpha {value:g}" if name == "alpha" else str(value)
 
 
-def _short(value: Any) -> str:
+def _short(value: float | str) -> str:
     return f"{value:g}" if isinstance(value, float | int) else str(value)

@@ -1,4 +1,4 @@
-"""How a fitted method reacts when a sensor fails: whether it notices, and what it predicts.
+"""Reactions of a fitted method to a sensor that fails: whether it notices, what it predicts.
 
 Faults are put into test rows (`tasks.faults`). A row is flagged where the method's own score is
 above the value that 5 % of the healthy validation rows exceed.

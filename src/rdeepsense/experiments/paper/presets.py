@@ -1,4 +1,4 @@
-"""How much of the evaluation to run: the paper's size, or one for two cores and minutes."""
+"""Sizes of an evaluation: the paper's, or one for two cores and minutes."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ PRESETS = {
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name."""
+    """Return the preset of that name."""
     if name not in PRESETS:
         raise InputError(f"preset {name!r} is unknown; accepted: {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
 def tasks_named(names: str) -> tuple[str, ...]:
-    """`all`, or names of tasks separated by commas, in any case."""
+    """Read `all`, or names of tasks separated by commas, in any case."""
     if names.strip().lower() == "all":
         return TASKS
     known = {task.lower(): task for task in TASKS}

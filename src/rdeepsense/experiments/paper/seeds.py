@@ -55,7 +55,7 @@ def combined(
 
 @dataclass(frozen=True)
 class _Pooled:
-    """What trainings of either kind say together; `by_seed` keeps their figures one by one."""
+    """Means over trainings of either kind; `by_seed` keeps their figures one by one."""
 
     figures: Figures
     by_seed: Mapping[str, Values]

@@ -45,7 +45,7 @@ class TargetRange(Record):
 
 @dataclass(frozen=True)
 class TaskFacts(Record):
-    """What a report says of a task."""
+    """The facts of a task that a report gives."""
 
     title: str
     kind: str  # "regression" or "classification"

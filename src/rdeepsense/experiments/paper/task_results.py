@@ -1,4 +1,4 @@
-"""What a study found on one task: its methods over all trainings, and the alpha study."""
+"""Results of a study on one task: its methods over all trainings, and the alpha study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cells of a study hold: trainings of a family or of one alpha, and costs."""
+"""The contents of a study's cells: trainings of a family or of one alpha, and costs."""
 
 from __future__ import annotations
 

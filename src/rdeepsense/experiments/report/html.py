@@ -87,7 +87,7 @@ def table(
     aside: Collection[int] = (),
     kind: str = "",
 ) -> str:
-    """A table; `strong` are (row, column) of cells in bold, `aside` rows that are not ours.
+    """Return a table; `strong` are (row, column) of bold cells, `aside` rows that are not ours.
 
     With a `kind`, which becomes the table's class, each cell carries its heading as `data-label`,
     so that a style can show the rows as cards.
@@ -117,12 +117,12 @@ def _cell(text: str) -> str:
 
 
 def fragment(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """A table and its caption for a notebook, which brings a style of its own."""
+    """Return a table and its caption for a notebook, which brings its style."""
     return f"{table(header, rows)}\n<p><small>{escape(caption)}</small></p>"
 
 
 def page(title: str, body: str, style: str = "", script: str = "") -> str:
-    """A whole page: light or dark as the reader's system is, and readable on a phone.
+    """Return a whole page: light or dark as the reader's system is, and readable on a phone.
 
     `style` comes after the style of all pages; `script` runs when the page is there.
     """

@@ -12,7 +12,7 @@ _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#"})
 
 
 def markdown(title: str, opening: str, parts: Sequence[Section]) -> str:
-    """The whole file."""
+    """Return the whole file."""
     lines = [f"# {plain(title)}", "", plain(opening), ""]
     for part in parts:
         badge = f" ({part.origin} data)" if part.origin else ""
@@ -59,5 +59,5 @@ def _table(table: TextTable) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Return text that Markdown shows as it is, on one line."""
     return " ".join(text.split()).translate(_MARKS)

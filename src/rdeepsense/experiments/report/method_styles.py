@@ -1,4 +1,4 @@
-"""How each method looks in every figure.
+"""Colours, line styles and markers of the methods, the same in every figure.
 
 Colours are Okabe and Ito's, one for each family. Line style and marker say the same a second time,
 so that the figures can be read in grey as well.

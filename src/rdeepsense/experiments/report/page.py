@@ -78,7 +78,7 @@ _VERDICTS = {"yes": ("✓", "yes", "yes"), "no": ("✗", "no", "no"),
 
 
 def report_page(title: str, opening: str, parts: Sequence[Section]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     names = {part.name: part.title.partition(":")[0] for part in parts}
     links = "".join(
         f'<li><a href="#{escape(name, quote=True)}">{escape(text)}</a></li>'
@@ -98,12 +98,12 @@ def report_page(title: str, opening: str, parts: Sequence[Section]) -> str:
 
 
 def badge(origin: str | None) -> str:
-    """The mark of simulated or real data."""
+    """Return the mark of simulated or real data."""
     return f' <span class="badge {origin}">{origin} data</span>' if origin else ""
 
 
 def _together(kind: type, blocks: list[Block], origin: str | None) -> str:
-    """Blocks of one kind that follow each other: cards and figures stand side by side."""
+    """Join blocks of one kind that follow each other: cards and figures stand side by side."""
     text = "\n".join(_block(block, origin) for block in blocks)
     around = {Card: "cards", Picture: "figures"}.get(kind)
     return f'<div class="{around}">{text}</div>' if around else text

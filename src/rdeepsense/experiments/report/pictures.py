@@ -8,7 +8,7 @@ and follow the reader's light or dark scheme.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -22,7 +22,9 @@ from rdeepsense.experiments.report.saving import DPI
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 GRID = "#E6E6E6"
@@ -73,7 +75,7 @@ class Picture:
 
 
 def whole(picture: Picture) -> Figure:
-    """All panels in one figure, for the files."""
+    """Draw all panels in one figure, for the files."""
     columns = min(picture.columns, len(picture.panels))
     lines = -(-len(picture.panels) // columns)
     width = sum(panel.size[0] for panel in picture.panels[:columns])
@@ -92,7 +94,7 @@ def whole(picture: Picture) -> Figure:
 
 
 def svgs(picture: Picture) -> list[str]:
-    """Each panel as an <svg> for the page: no background, and colours that follow the scheme."""
+    """Draw each panel as an <svg> for the page: no background, colours that follow the scheme."""
     texts = []
     for number, panel in enumerate(picture.panels, 1):
         with _figure(*panel.size, panel.title, NORMAL, picture.origin) as figure:
@@ -107,7 +109,7 @@ def svgs(picture: Picture) -> list[str]:
 
 
 def finish(axes: Axes, x: str, y: str = "", grid: str = "both") -> None:
-    """Labels and the light frame that all panels have."""
+    """Set the labels and the light frame that all panels have."""
     axes.set_xlabel(fill(x, WIDE if y else NARROW), fontsize=NORMAL)
     axes.set_ylabel(y, fontsize=NORMAL)
     axes.tick_params(labelsize=SMALL)
@@ -116,20 +118,27 @@ def finish(axes: Axes, x: str, y: str = "", grid: str = "both") -> None:
     axes.grid(axis=grid, color=GRID, linewidth=0.6)  # type: ignore[arg-type]
 
 
-def legend_below(axes: Axes, *entries: Any, **options: Any) -> None:
-    """A legend under the label of the axis, where it hides nothing."""
+def legend_below(
+    axes: Axes,
+    handles: Sequence[Artist] | None = None,
+    labels: Sequence[str] | None = None,
+    ncols: int = 2,
+    **options: float,
+) -> None:
+    """Put a legend under the label of the axis, where it hides nothing."""
     lines = 1 + axes.get_xlabel().count("\n")
     drop = require("matplotlib.transforms", "report").ScaledTranslation(
         0, -(25 + 13 * lines) / 72, axes.figure.dpi_scale_trans
     )
+    given = {} if handles is None else {"handles": handles, "labels": labels}
     axes.legend(
-        *entries, loc="upper center", bbox_to_anchor=(0.46, 0), ncols=options.pop("ncols", 2),
+        **given, loc="upper center", bbox_to_anchor=(0.46, 0), ncols=ncols,
         bbox_transform=axes.transAxes + drop, **{**LEGEND, **options},
     )  # fmt: skip
 
 
 def rows(axes: Axes, names: list[str]) -> None:
-    """One line for each name from top to bottom; the recommended model stands out."""
+    """Label one line for each name from top to bottom; the recommended model stands out."""
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     for label in axes.get_yticklabels():
@@ -139,12 +148,12 @@ def rows(axes: Axes, names: list[str]) -> None:
 
 
 def row_height(count: int) -> float:
-    """Inches for so many lines with a title above and an axis below."""
+    """Return the inches that `count` lines take with a title above and an axis below."""
     return 1.15 + 0.225 * count
 
 
-def plain_log(axis: Any) -> None:
-    """Plain numbers at 1, 2 and 5 times powers of ten, at powers alone over a long range."""
+def plain_log(axis: Axis) -> None:
+    """Label 1, 2 and 5 times powers of ten in plain numbers; powers alone over a long range."""
     ticker = require("matplotlib.ticker", "report")
     low, high = sorted(axis.get_view_interval())
     few = high > 200 * low
@@ -155,7 +164,7 @@ def plain_log(axis: Any) -> None:
 
 @contextmanager
 def _figure(width: float, height: float, title: str, size: float, origin: str) -> Iterator[Figure]:
-    """A figure with its title and badge, to be filled; laid out once, for all files made of it."""
+    """Yield a figure with title and badge, to be filled; lay it out once, for all its files."""
     with require("matplotlib", "report").rc_context(_THEME):
         figure: Figure = require("matplotlib.figure", "report").Figure(
             figsize=(width, height), dpi=DPI, layout="constrained"
@@ -172,7 +181,7 @@ def _figure(width: float, height: float, title: str, size: float, origin: str) -
 
 
 def _badge(figure: Figure, origin: str) -> None:
-    """The word that nobody may miss, in the upper right corner."""
+    """Write the word that nobody may miss into the upper right corner."""
     width, height = figure.get_size_inches()
     figure.text(1 - 0.1 / width, 1 - 0.08 / height, f"{origin} data", ha="right", va="top",
                 fontsize=SMALL, color=VERMILION if origin == "simulated" else GREEN,
@@ -182,7 +191,7 @@ def _badge(figure: Figure, origin: str) -> None:
 
 
 def _adapted(svg: str, prefix: str) -> str:
-    """Names unique in the page, variables in place of colours, no fixed size."""
+    """Make names unique in the page, put variables in place of colours, drop the fixed size."""
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}-', svg)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_profile(found: Mapping[str, Any]) -> Figure:
-    """Bars of what `rdeepsense profile` found; forms that could not run are left out."""
+def plot_profile(found: Mapping[str, Any]) -> Figure:  # Any: as its JSON, of all kinds of values
+    """Draw bars of what `rdeepsense profile` found; forms that could not run are left out."""
     forms = [form for form in found["forms"] if form["available"]]
     figure: Figure = require("matplotlib.figure", "report").Figure(
         figsize=(11.5, 1.9 + 0.3 * len(forms)), layout="constrained"

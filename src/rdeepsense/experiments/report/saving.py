@@ -17,7 +17,7 @@ DPI = 180
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write PATH.png and PATH.svg, each whole or not at all; returns their names.
+    """Write PATH.png and PATH.svg, each whole or not at all; return their names.
 
     Equal figures give equal bytes: no date, and names inside the SVG from a fixed salt.
     """

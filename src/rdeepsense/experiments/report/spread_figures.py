@@ -1,4 +1,4 @@
-"""Which way the uncertainty of each method is wrong and how wide it is; not in the paper."""
+"""Figures that the paper lacks: the sign of each method's miscalibration, and its sharpness."""
 
 from __future__ import annotations
 

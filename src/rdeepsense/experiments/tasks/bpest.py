@@ -34,7 +34,7 @@ Floats = NDArray[np.float32]
 Record = tuple[int, str, NDArray[np.float64]]  # its number, where it stands, (channels, samples)
 
 
-class Windows(NamedTuple):
+class PulseWindows(NamedTuple):
     """The usable windows of a record, and which of all its windows they are."""
 
     ppg: Floats  # (rows, length)
@@ -42,8 +42,8 @@ class Windows(NamedTuple):
     kept: Indices  # (rows,): 0 is the window at the record's start
 
 
-def windows(ppg: ArrayLike, abp: ArrayLike, length: int = LENGTH) -> Windows:
-    """Non-overlapping windows, without those that have NaN, a flat line or an impossible ABP."""
+def windows(ppg: ArrayLike, abp: ArrayLike, length: int = LENGTH) -> PulseWindows:
+    """Cut windows, none overlapping; drop those with NaN, a flat line or an impossible ABP."""
     first, second = np.asarray(ppg, np.float32), np.asarray(abp, np.float32)
     if first.ndim != 1 or first.shape != second.shape:
         raise InputError(f"ppg has shape {first.shape} and abp {second.shape}: equal lengths only")
@@ -56,11 +56,11 @@ def windows(ppg: ArrayLike, abp: ArrayLike, length: int = LENGTH) -> Windows:
         usable &= np.isfinite(wave).all(axis=1) & (wave != wave[:, :1]).any(axis=1)
     low, high = PRESSURES
     usable &= ((waves[1] >= low) & (waves[1] <= high)).all(axis=1)
-    return Windows(waves[0][usable], waves[1][usable], np.flatnonzero(usable))
+    return PulseWindows(waves[0][usable], waves[1][usable], np.flatnonzero(usable))
 
 
 def load(folder: Path, per_record: int | None = None) -> Task:
-    """The task from the published files, with at most `per_record` windows of each record."""
+    """Return the task from the published files, at most `per_record` windows of each record."""
     if per_record is not None and per_record < 1:
         raise InputError(f"per_record = {per_record}: accepted are None and whole numbers from 1")
     files, records = _records(Path(folder))
@@ -93,14 +93,14 @@ def load(folder: Path, per_record: int | None = None) -> Task:
 
 
 def _stacked(parts: list[Floats]) -> Floats:
-    """One array; the parts are let go, so that two copies of all four files never meet."""
+    """Join the parts and let them go, so that two copies of all four files never meet."""
     whole = np.concatenate(parts)
     parts.clear()
     return whole
 
 
 def _evenly(count: int, most: int | None) -> Indices:
-    """The middles of `most` equal stretches of range(count), or all of it."""
+    """Return the middles of `most` equal stretches of range(count), or all of it."""
     if most is None or count <= most:
         return np.arange(count)
     return ((np.arange(most) + 0.5) * count / most).astype(np.intp)
@@ -109,7 +109,7 @@ def _evenly(count: int, most: int | None) -> Indices:
 def _told_apart(
     channels: NDArray[np.float64], where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """PPG and ABP by position, if their sizes do not speak against it."""
+    """Return PPG and ABP by position, if their sizes do not speak against it."""
     ppg, abp = channels[:2]
     expected = (("PPG", ppg, (-LARGEST_PPG, LARGEST_PPG)), ("ABP", abp, PRESSURES))
     for name, wave, (low, high) in expected:
@@ -125,7 +125,7 @@ def _told_apart(
 
 
 def _records(folder: Path) -> tuple[str, Iterator[Record]]:
-    """What is in the folder, in words, and its records one by one."""
+    """Return the files of the folder, in words, and their records one by one."""
     parts = [folder / name for name in PARTS if (folder / name).is_file()]
     if parts:
         return ", ".join(path.name for path in parts), _mat_records(parts)
@@ -136,7 +136,7 @@ def _records(folder: Path) -> tuple[str, Iterator[Record]]:
 
 
 def _mat_records(paths: list[Path]) -> Iterator[Record]:
-    """The records of all parts, numbered through."""
+    """Return the records of all parts, numbered through."""
     return (
         (number, *record)
         for number, record in enumerate(chain.from_iterable(matlab.cells(path) for path in paths))
@@ -144,7 +144,7 @@ def _mat_records(paths: list[Path]) -> Iterator[Record]:
 
 
 def _csv_records(paths: list[Path]) -> Iterator[Record]:
-    """One record a file; its number is the one in the name, if those are all different."""
+    """Yield one record a file; its number is that in the name, if those are all different."""
     numbers = [_number(path) for path in paths]
     if min(numbers) < 0 or len(set(numbers)) < len(numbers):
         numbers = list(range(len(paths)))
@@ -153,7 +153,7 @@ def _csv_records(paths: list[Path]) -> Iterator[Record]:
 
 
 def _number(path: Path) -> int:
-    """The last number in the file's name; -1 without one."""
+    """Return the last number in the file's name; -1 without one."""
     return int((["-1", *re.findall(r"\d+", path.stem)])[-1])
 
 

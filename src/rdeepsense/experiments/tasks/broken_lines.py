@@ -1,4 +1,4 @@
-"""Where a CSV file is broken: the fast reader says only that it is, this walk names the line."""
+"""A walk that names the broken line of a CSV file; the fast reader says only that there is one."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def refuse_broken_lines(path: Path, readings: Mapping[str, Reading], header: boo
 
 
 def fields(line: str) -> list[str]:
-    """The fields of a line, without quotes; [""] for a blank line."""
+    """Return the fields of a line, without quotes; [""] for a blank line."""
     return [field.strip().strip('"') for field in line.rstrip("\r\n").split(",")]
 
 
 def positions(fields: Sequence[str]) -> list[str]:
-    """Names for the columns of a file without a header."""
+    """Return names for the columns of a file without a header."""
     return [f"column {position}" for position, _ in enumerate(fields, start=1)]
 
 
 def whole_number(field: str) -> int:
-    """An integer, as the clocks of devices write it."""
+    """Read an integer, as the clocks of devices write it."""
     try:
         return int(field)
     except ValueError:
@@ -61,7 +61,7 @@ def whole_number(field: str) -> int:
 
 
 def number(field: str) -> float:
-    """A number; an empty field is a missing value, which is no broken line."""
+    """Read a number; an empty field is a missing value, which is no broken line."""
     try:
         return float(field or "nan")
     except ValueError:
@@ -69,7 +69,7 @@ def number(field: str) -> float:
 
 
 def one_of(*accepted: str) -> Reading:
-    """One of these words."""
+    """Return a reading that accepts one of these words."""
 
     def word(field: str) -> str:
         if field not in accepted:
@@ -80,7 +80,7 @@ def one_of(*accepted: str) -> Reading:
 
 
 def word(field: str) -> str:
-    """Any name but an empty one."""
+    """Read any name but an empty one."""
     if not field:
         raise ValueError("nothing; a name is needed")
     return field

@@ -44,7 +44,7 @@ class Sensors:
 
     @classmethod
     def of(cls, healthy: ArrayLike, axes: int) -> Sensors:
-        """From healthy readings, every `axes` neighbouring channels being the axes of a sensor."""
+        """Learn from healthy readings; `axes` neighbouring channels are the axes of a sensor."""
         x = _readings(healthy)
         if axes < 1:
             raise InputError(f"axes = {axes}: a sensor has 1 axis or more")
@@ -56,7 +56,7 @@ class Sensors:
         return cls(x.max(axis=places), x.std(axis=places, dtype=np.float64), partner)
 
     def channels(self, fault: str) -> Indices:
-        """Channels that this fault can befall."""
+        """Return the channels that this fault can befall."""
         every = np.arange(len(self.partner))
         return np.flatnonzero(self.partner != every) if fault == "swapped" else every
 
@@ -65,7 +65,7 @@ Fault = Callable[[Floats, Indices, Sensors, np.random.Generator], Floats]
 
 
 def stuck(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
-    """A window repeats its first reading, a row of a table has that of another row."""
+    """Repeat the first reading of a window; give a row of a table that of another row."""
     if x.ndim == 3:
         return _set(x, channel, _get(x, channel)[:, :1])
     away = rng.integers(1, max(2, len(x)), size=len(x))  # another row, never the same
@@ -73,30 +73,30 @@ def stuck(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generato
 
 
 def saturated(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
-    """The channel stays at its highest healthy reading."""
+    """Hold the channel at its highest healthy reading."""
     return _set(x, channel, _each(x, sensors.high[channel]))
 
 
 def dropped(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
-    """The channel reads 0."""
+    """Set the channel to 0."""
     return _set(x, channel, 0.0)
 
 
 def drift(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
-    """The channel moves away, up or down, by up to 3 standard deviations."""
+    """Move the channel away, up or down, by up to 3 standard deviations."""
     most = rng.choice([-DRIFT, DRIFT], len(x)) * sensors.std[channel]
     share = np.linspace(0, 1, x.shape[1]) if x.ndim == 3 else rng.uniform(size=len(x))
     return _set(x, channel, _get(x, channel) + _each(x, most) * share)
 
 
 def jitter(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
-    """White noise with the channel's own standard deviation is added."""
+    """Add white noise with the channel's own standard deviation."""
     own = _get(x, channel)
     return _set(x, channel, own + _each(x, sensors.std[channel]) * rng.standard_normal(own.shape))
 
 
 def swapped(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
-    """The channel and the next axis of its sensor are exchanged."""
+    """Exchange the channel with the next axis of its sensor."""
     other = sensors.partner[channel]
     return _set(_set(x, channel, _get(x, other)), other, _get(x, channel))
 
@@ -107,7 +107,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def inject(fault: str, readings: ArrayLike, sensors: Sensors, seed: int = 0) -> Floats:
-    """A copy of the readings in which, in every row, one channel drawn at random has this fault."""
+    """Return a copy of the readings with this fault in one channel of each row, drawn at random."""
     if fault not in FAULTS:
         raise InputError(f"fault {fault!r} is unknown; accepted: {', '.join(FAULTS)}")
     x = _readings(readings)
@@ -122,7 +122,7 @@ def inject(fault: str, readings: ArrayLike, sensors: Sensors, seed: int = 0) -> 
 
 @dataclass(frozen=True)
 class Wiring:
-    """How the features of a task are made from readings of channels."""
+    """The way from readings of channels to the features of a task, and back."""
 
     readings: Callable[[Floats], Floats]  # from features
     features: Callable[[Floats], Floats]  # from readings
@@ -146,7 +146,7 @@ PLAIN = Wiring(_as_it_is, _as_it_is, None)  # a column is a channel
 def damaged(
     task: str, X: ArrayLike, healthy: ArrayLike, seed: int = 0
 ) -> Iterator[tuple[str, Floats]]:
-    """Each fault that a task's sensors can have, with the features X that it makes of X.
+    """Yield each fault that a task's sensors can have, with what it makes of the features X.
 
     `healthy` are features to know the sensors' range from, such as the training rows.
     """
@@ -169,13 +169,13 @@ def _readings(values: ArrayLike) -> Floats:
 
 
 def _get(x: Floats, channel: Indices) -> Floats:
-    """The readings of one channel in each row: (rows,) or (rows, time)."""
+    """Return the readings of one channel in each row: (rows,) or (rows, time)."""
     own: Floats = np.take_along_axis(x, _places(x, channel), axis=-1)[..., 0]
     return own
 
 
 def _set(x: Floats, channel: Indices, values: Any) -> Floats:
-    """A copy with other readings of one channel in each row."""
+    """Return a copy with other readings of one channel in each row."""
     copy = x.copy()
     shaped = np.broadcast_to(np.asarray(values, np.float32), x.shape[:-1])[..., None]
     np.put_along_axis(copy, _places(x, channel), shaped, axis=-1)
@@ -187,5 +187,5 @@ def _places(x: Floats, channel: Indices) -> Indices:
 
 
 def _each(x: Floats, values: NDArray[Any]) -> NDArray[Any]:
-    """One number for each row, along its time where it has one."""
+    """Return one number for each row, along its time where it has one."""
     return values if x.ndim == 2 else values[:, None]

@@ -40,7 +40,7 @@ NETWORK = (
 
 
 def fetch(url: str, path: Path, sha256: str | None = None, progress: Progress | None = None) -> str:
-    """Download to `path` unless it is there already; returns its checksum."""
+    """Download to `path` unless it is there already; return its checksum."""
     if not url.startswith(("http://", "https://")):
         raise InputError(f"url = {url!r}: must begin with http:// or https://")
     if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", sha256):
@@ -69,7 +69,7 @@ def fetch(url: str, path: Path, sha256: str | None = None, progress: Progress | 
 
 
 def checksum(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -104,7 +104,7 @@ def _download(url: str, part: Path, progress: Progress | None) -> None:
 
 
 def _attempt(url: str, part: Path, progress: Progress | None) -> bool:
-    """One request; whether the partial file is whole after it."""
+    """Make one request; return whether the partial file is whole after it."""
     known, have = _read_json(_beside(part, ".json")), _size(part)
     if have and known.get("bytes") == have:
         return True
@@ -134,7 +134,7 @@ def _attempt(url: str, part: Path, progress: Progress | None) -> bool:
 def _copy(
     response: Any, part: Path, have: int, total: int | None, progress: Progress | None
 ) -> bool:
-    """Append what the server sends; whether that was all of it."""
+    """Copy what the server sends to the end of the file; return whether that was all of it."""
     if progress and total:
         progress.start(part.stem, total, have)
     with part.open("ab") as file:
@@ -153,7 +153,7 @@ def _copy(
 
 
 def _said(response: Any) -> tuple[int, dict[str, Any]]:
-    """The first byte of the answer; size, ETag and date of the file, where the server tells."""
+    """Return the first byte of the answer; size, ETag and date, where the server tells."""
     headers = response.headers
     said = {"etag": headers.get("ETag"), "modified": headers.get("Last-Modified")}
     if str(said["etag"]).startswith("W/"):
@@ -183,7 +183,7 @@ def _size(part: Path) -> int:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """What the small file beside a download says; nothing where there is none."""
+    """Return the content of the small file beside a download; empty where there is none."""
     if not path.exists():
         return {}
     try:

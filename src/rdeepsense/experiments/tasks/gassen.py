@@ -34,7 +34,7 @@ MOST_UNREADABLE = 0.01  # of the lines; beyond, it is another file than it shoul
 
 
 def load(folder: Path, mixture: str = "CO", every: int = 1) -> Task:
-    """Every n-th line of the recording of one mixture with ethylene: `CO` or `methane`."""
+    """Return every n-th line of the recording of one mixture with ethylene: `CO` or `methane`."""
     if mixture not in FILES:
         raise InputError(f"mixture = {mixture!r} is unknown; accepted: {', '.join(FILES)}")
     if every < 1:
@@ -58,7 +58,7 @@ def load(folder: Path, mixture: str = "CO", every: int = 1) -> Task:
 
 
 def _read(path: Path, every: int) -> tuple[Numbers, Numbers, Numbers, str]:
-    """Sensors, concentrations, seconds, and where they come from."""
+    """Return sensors, concentrations, seconds, and where they come from."""
     tables: list[Numbers] = []
     total, dropped, first = 0, 0, ""
     for number, lines in _batches(path, every):
@@ -83,7 +83,7 @@ def _read(path: Path, every: int) -> tuple[Numbers, Numbers, Numbers, str]:
 
 
 def _batches(path: Path, every: int) -> Iterator[tuple[int, list[str]]]:
-    """Lines to keep, some at a time, with the number of the first; the titles are left out."""
+    """Yield the lines to keep, some at a time, with the number of the first; no titles."""
     with path.open(encoding="utf-8", errors="replace") as file:
         number = 1 if _fault(file.readline()) == "" else 2
         file.seek(0)
@@ -94,7 +94,7 @@ def _batches(path: Path, every: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def _numbers(lines: list[str]) -> tuple[Numbers, list[int]]:
-    """The rows that can be read, and the indices of lines, other than empty ones, that cannot."""
+    """Return the rows that can be read, and the indices of lines that cannot and are not empty."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy's, when all lines are empty
@@ -109,7 +109,7 @@ def _numbers(lines: list[str]) -> tuple[Numbers, list[int]]:
 
 
 def _fault(line: str) -> str:
-    """What is wrong with a line; nothing where it holds what it should."""
+    """Return the fault of a line; empty where it holds what it should."""
     fields = line.split()
     if len(fields) != COLUMNS:
         return f"has {len(fields)} fields instead of {COLUMNS}"

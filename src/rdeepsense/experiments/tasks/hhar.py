@@ -67,7 +67,7 @@ class Stretch(NamedTuple):
 
 
 def windows(signal: ArrayLike, length: int = LENGTH) -> Floats:
-    """Non-overlapping windows (rows, length, channels) of ONE stretch (samples, channels)."""
+    """Cut ONE stretch (samples, channels) into windows (rows, length, channels) side by side."""
     values = np.asarray(signal, np.float32)
     if values.ndim != 2 or length < 1:
         raise InputError(
@@ -79,7 +79,7 @@ def windows(signal: ArrayLike, length: int = LENGTH) -> Floats:
 
 
 def spectra(windows: ArrayLike, intervals: int = INTERVALS) -> Floats:
-    """The frequency response of each interval and channel: (rows, intervals * channels * terms).
+    """Return the spectrum of each interval and channel: (rows, intervals * channels * terms).
 
     With X_f = sum_t x_t exp(-2 pi i f t / n) / n for an interval of n samples x, the terms are
     log(|X_f| + 0.001) for f = 1 .. n/2, because motion spans orders of magnitude, and the mean X_0
@@ -103,7 +103,7 @@ def spectra(windows: ArrayLike, intervals: int = INTERVALS) -> Floats:
 def waveforms(
     spectra: ArrayLike, channels: int = len(CHANNELS), intervals: int = INTERVALS, seed: int = 0
 ) -> Floats:
-    """Windows (rows, length, channels) with these `spectra`, which do not tell the phases.
+    """Return windows (rows, length, channels) with these `spectra`, which do not tell the phases.
 
     Phases are drawn at random, for each interval by itself. Only intervals of an even number of
     samples are known.
@@ -129,7 +129,7 @@ def waveforms(
 def spectra_names(
     channels: Sequence[str] = CHANNELS, length: int = LENGTH, intervals: int = INTERVALS
 ) -> tuple[str, ...]:
-    """Names for the columns of `spectra`: interval, channel and frequency at 50 Hz."""
+    """Return names for the columns of `spectra`: interval, channel and frequency at 50 Hz."""
     frequencies = np.fft.rfftfreq(length // intervals, 1 / RATE)
     return tuple(
         f"{interval:02d}_{channel}_{frequency:.1f}Hz"
@@ -140,7 +140,7 @@ def spectra_names(
 
 
 def load(folder: Path) -> Task:
-    """The task from the published files."""
+    """Return the task from the published files."""
     inputs, labels, owners, missing = [], [], [], 0
     pairs = _pairs(Path(folder))
     words = list(ACTIVITIES)
@@ -178,7 +178,7 @@ def load(folder: Path) -> Task:
 
 
 def _pairs(folder: Path) -> list[tuple[Path, Path]]:
-    """Accelerometer and gyroscope of the phones, of the watches, or of both."""
+    """Return accelerometer and gyroscope of the phones, of the watches, or of both."""
     pairs = [(folder / first, folder / second) for first, second in PAIRS]
     there = [pair for pair in pairs if any(path.is_file() for path in pair)]
     if not there:
@@ -191,7 +191,7 @@ def _pairs(folder: Path) -> list[tuple[Path, Path]]:
 
 
 def _overlaps(first: list[Stretch], second: list[Stretch]) -> list[Floats]:
-    """(samples, 6) wherever both sensors have at least one window in common."""
+    """Yield (samples, 6) wherever both sensors have at least one window in common."""
     found = []
     for a in first:
         for b in second:
@@ -204,7 +204,7 @@ def _overlaps(first: list[Stretch], second: list[Stretch]) -> list[Floats]:
 
 
 def _stretches(path: Path) -> tuple[dict[Key, list[Stretch]], int]:
-    """A file, cut into stretches at 50 Hz; and how many samples had missing values."""
+    """Cut a file into stretches at 50 Hz; also count the samples with missing values."""
     polars = require("polars", "tasks")
     frame, missing = _samples(path)
     creation, arrival = polars.col("Creation_Time"), polars.col("Arrival_Time")
@@ -228,7 +228,7 @@ def _stretches(path: Path) -> tuple[dict[Key, list[Stretch]], int]:
 
 
 def _even(creation: NDArray[np.int64], arrival: NDArray[np.int64], values: Floats) -> Stretch:
-    """Linear interpolation at multiples of the period.
+    """Interpolate linearly at multiples of the period.
 
     The device's clock gives the spacing. Two sensors may have two clocks, so their place in time is
     that of arrival: the median delay, which a late delivery does not move.
@@ -243,7 +243,7 @@ def _even(creation: NDArray[np.int64], arrival: NDArray[np.int64], values: Float
 
 
 def _samples(path: Path) -> tuple[pl.DataFrame, int]:
-    """The labelled samples of a file, and how many had missing values."""
+    """Return the labelled samples of a file, and how many had missing values."""
     polars = require("polars", "tasks")
     types: dict[str, Any] = {
         **dict.fromkeys(CLOCKS, polars.Int64),

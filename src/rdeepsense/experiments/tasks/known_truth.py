@@ -40,7 +40,7 @@ def simulate(rows: int, seed: int) -> KnownTruth:
 
 
 def truth_at(X: NDArray[np.float64]) -> Gaussian:
-    """The true distribution of y given x."""
+    """Return the true distribution of y given x."""
     x0, x1, x2 = X[:, 0], X[:, 1], X[:, 2]
     mean = np.sin(1.5 * x0) + 0.5 * x1 * np.tanh(x2) + 0.25 * x2
     std = 0.1 + 0.5 / (1 + np.exp(-2 * x0)) * (0.5 + 0.25 * np.abs(x1))
@@ -48,6 +48,6 @@ def truth_at(X: NDArray[np.float64]) -> Gaussian:
 
 
 def kl_from_truth(truth: Gaussian, predicted: Gaussian) -> float:
-    """Mean KL(truth || prediction) = log(sp/st) + (st^2 + (mt - mp)^2) / (2 sp^2) - 1/2."""
+    """Return the mean of KL = log(sp/st) + (st^2 + (mt - mp)^2) / (2 sp^2) - 1/2 from the truth."""
     ratio = (truth.var + (truth.mean - predicted.mean) ** 2) / predicted.var
     return float(np.mean(np.log(predicted.std / truth.std) + 0.5 * ratio - 0.5))

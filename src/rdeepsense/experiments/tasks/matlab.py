@@ -16,7 +16,7 @@ CHANNELS = (2, 3)  # accepted numbers of them
 
 
 def cells(path: Path) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Each cell's place, in words, and its (channels, samples).
+    """Yield each cell's place, in words, and its (channels, samples).
 
     The cell array has the file's name. MATLAB 7.3 files (HDF5) are read cell by cell, classic ones
     as a whole, since their cells follow one another without an index.
@@ -71,7 +71,7 @@ def _refuse_other_names(path: Path, names: list[str]) -> None:
 
 
 def _upright(cell: NDArray[Any], where: str) -> NDArray[np.float64]:
-    """(channels, samples), whichever way the file has it: the channels are the short side."""
+    """Return (channels, samples), whichever way the file has it: channels are the short side."""
     if cell.size == 0:
         return np.empty((max(CHANNELS), 0))
     if cell.dtype.kind not in "fiu" or cell.ndim != 2 or min(cell.shape) not in CHANNELS:

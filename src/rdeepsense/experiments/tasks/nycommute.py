@@ -50,7 +50,7 @@ EARTH_MILES = 3958.8
 
 
 def load(folder: Path, drop_corrupted: bool = False) -> Task:
-    """All trips in the files `yellow*` and `green*` of a folder."""
+    """Return all trips in the files `yellow*` and `green*` of a folder."""
     files = find_files(folder)
     counts = np.zeros(len(FATES), dtype=np.int64)
     first, parts = "", []
@@ -79,7 +79,7 @@ def load(folder: Path, drop_corrupted: bool = False) -> Task:
 
 
 def _read(file: Path, drop_corrupted: bool) -> tuple[pl.DataFrame, str]:
-    """Inputs, minutes, day and fate of every line, and the first line that cannot be read."""
+    """Return inputs, minutes, day and fate of every line, and the first that cannot be read."""
     polars = require("polars", "tasks")
     try:
         trips = _trips(scan(file), file)
@@ -94,7 +94,7 @@ def _read(file: Path, drop_corrupted: bool) -> tuple[pl.DataFrame, str]:
 
 
 def _trips(raw: pl.LazyFrame, file: Path) -> pl.LazyFrame:
-    """Inputs, minutes and day, null where missing; what is `unreadable` or has `no_zone`."""
+    """Return inputs, minutes and day, null where missing; mark `unreadable` and `no_zone`."""
     import polars as pl
 
     trips = raw.with_columns(no_zone=pl.lit(False))
@@ -117,7 +117,7 @@ def _trips(raw: pl.LazyFrame, file: Path) -> pl.LazyFrame:
 
 
 def _place(trips: pl.LazyFrame, file: Path) -> pl.LazyFrame:
-    """The centroids of the zones for positions."""
+    """Put the centroids of the zones for positions."""
     import polars as pl
 
     ids, lon, lat = centroids(file.parent, wanted_by=file)
@@ -133,7 +133,7 @@ def _place(trips: pl.LazyFrame, file: Path) -> pl.LazyFrame:
 
 
 def _fate(drop_corrupted: bool) -> pl.Expr:
-    """The index into FATES of each trip: the first that applies."""
+    """Return the index into FATES of each trip: the first that applies."""
     import polars as pl
 
     minutes = pl.col("minutes")
@@ -154,7 +154,7 @@ def _fate(drop_corrupted: bool) -> pl.Expr:
 
 
 def _corrupted() -> pl.Expr:
-    """What `drop_corrupted` drops; the distance by the haversine formula."""
+    """Return what `drop_corrupted` drops; the distance by the haversine formula."""
     import polars as pl
 
     lon, lat, to_lon, to_lat = (pl.col(at).cast(pl.Float64) for at in POSITIONS)
@@ -181,7 +181,7 @@ def _arrays(kept: pl.DataFrame) -> tuple[NDArray[Any], ...]:
 
 
 def _source(files: list[Path], counts: NDArray[np.int64], unreadable: str) -> str:
-    """One line: the files, how many trips of how many, and what became of the others."""
+    """Return one line: the files, how many trips of how many, and what became of the others."""
     names = files[0].name
     if len(files) > 1:
         names = f"{len(files)} files ({names} to {files[-1].name})"

@@ -53,7 +53,7 @@ def write(task: Task, path: Path) -> None:
 
 
 def read(path: Path) -> Task:
-    """The task in a file that `write` made."""
+    """Return the task in a file that `write` made."""
     parquet, arrow = require("pyarrow.parquet", "tasks"), require("pyarrow", "tasks")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")

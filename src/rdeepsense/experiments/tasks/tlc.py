@@ -46,7 +46,7 @@ TIMES = ("%Y-%m-%d %H:%M:%S", "%m/%d/%Y %I:%M:%S %p")  # the TLC's, and the city
 
 
 def find_files(folder: Path) -> list[Path]:
-    """The trip files of a folder, in the order of their names."""
+    """Return the trip files of a folder, in the order of their names."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder")
     found = [
@@ -64,7 +64,7 @@ def find_files(folder: Path) -> list[Path]:
 
 
 def scan(file: Path) -> pl.LazyFrame:
-    """Times, and positions or zones as numbers, null where missing; which lines are `unreadable`.
+    """Read times, and positions or zones as numbers, null where missing; mark `unreadable` lines.
 
     Row n is line n + 2 of a CSV file: blank lines count.
     """
@@ -84,7 +84,7 @@ def scan(file: Path) -> pl.LazyFrame:
 
 
 def _recognise(file: Path, columns: list[str]) -> dict[str, str]:
-    """Our names of the columns to read, with the file's own."""
+    """Return our names of the columns to read, with the file's own."""
     plain = {column.strip().strip('"').lower(): column for column in columns}
     has = {
         name: plain[spelling]
@@ -106,7 +106,7 @@ def _recognise(file: Path, columns: list[str]) -> dict[str, str]:
 
 
 def _values(raw: pl.LazyFrame) -> pl.LazyFrame:
-    """Times as times and the rest as numbers; `unreadable` where text is neither."""
+    """Read times as times and the rest as numbers; mark `unreadable` where text is neither."""
     import polars as pl
 
     values, unreadable = {}, [pl.lit(False)]

@@ -14,7 +14,7 @@ from rdeepsense.errors import InputError
 
 
 def unpack(archive: Path, folder: Path, wanted: Sequence[str]) -> list[Path]:
-    """Files whose path ends as one of the patterns, under their own names.
+    """Unpack files whose path ends as one of the patterns, under their own names.
 
     Each is written whole or not at all; a path that leads out of the folder is refused first.
     """

@@ -1,4 +1,4 @@
-"""Where New York's taxi zones are: the centroid of each, in degrees.
+"""The places of New York's taxi zones: the centroid of each, in degrees.
 
 Trips since July 2016 name zones instead of positions. A table `zones.csv` (zone id, longitude,
 latitude) says where they are; without it, the TLC's own map `taxi_zones.shp` with `taxi_zones.dbf`
@@ -29,7 +29,7 @@ POLYGON = 5  # the shape type of the map
 
 
 def centroids(folder: Path, wanted_by: Path) -> Centroids:
-    """Zone ids, longitudes and latitudes from the table or the map in a folder."""
+    """Return zone ids, longitudes and latitudes from the table or the map in a folder."""
     if (folder / TABLE).exists():
         return _from_table(folder / TABLE)
     if (folder / MAP).exists():
@@ -90,7 +90,7 @@ def _from_map(path: Path) -> Centroids:
 
 
 def _zone_numbers(path: Path) -> list[int]:
-    """The column LocationID of a dBase table."""
+    """Return the column LocationID of a dBase table."""
     data = path.read_bytes()
     rows, start, width = struct.unpack("<IHH", data[4:12])
     offset = 1  # after the deletion mark
@@ -107,7 +107,7 @@ def _zone_numbers(path: Path) -> list[int]:
 
 
 def _shapes(data: bytes) -> list[list[NDArray[np.float64]]]:
-    """The rings of each shape of an ESRI shapefile, as arrays (points, 2)."""
+    """Yield the rings of each shape of an ESRI shapefile, as arrays (points, 2)."""
     shapes: list[list[NDArray[np.float64]]] = []
     at = 100  # after the header
     while at < len(data):
@@ -125,7 +125,7 @@ def _shapes(data: bytes) -> list[list[NDArray[np.float64]]]:
 
 
 def _moments(ring: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Area and first moments by the shoelace formula; a hole counts as negative."""
+    """Return area and first moments by the shoelace formula; a hole counts as negative."""
     origin = ring[0]  # large coordinates would cost digits
     (x, y), (nx, ny) = (ring[:-1] - origin).T, (ring[1:] - origin).T
     cross = nx * y - x * ny  # outer rings run clockwise in this format
@@ -140,7 +140,7 @@ def _moments(ring: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def degrees(x: float, y: float) -> tuple[float, float]:
-    """Longitude and latitude of a point of the map (New York Long Island state plane, US feet).
+    """Return the degrees of a point of the map (New York Long Island state plane, US feet).
 
     The inverse of Lambert's conformal conic projection with two standard parallels (EPSG:2263;
     Snyder, Map Projections, 1987, p. 107) on the GRS 80 ellipsoid.

@@ -35,7 +35,7 @@ class DataSet:
 
     @property
     def splits(self) -> int:
-        """How many splits there are."""
+        """The number of splits."""
         return len(self.test)
 
 

@@ -26,7 +26,7 @@ class Work(Protocol[Made]):
 
 @dataclass(frozen=True)
 class Failure:
-    """What kept one piece of work from its result, on one line."""
+    """The reason why a piece of work has no result, on one line."""
 
     reason: str
 

@@ -75,7 +75,7 @@ class PublishedScore(Record):
 
 @dataclass(frozen=True)
 class FamilyWarnings(Record):
-    """How many cells of a family warned, with the first warning."""
+    """A count of the cells of a family that warned, with the first warning."""
 
     family: str
     cells: int

@@ -43,7 +43,7 @@ NOISE_HZ = np.array([0.5, 1.1, 1.9, 2.9, 4.3, 6.1])
 
 
 class Window(NamedTuple):
-    """What a PPG window tells: one number of each for every row."""
+    """The cause of a PPG window: one number of each for every row."""
 
     rate: Array  # Hz
     start: Array  # phase of the first sample
@@ -53,7 +53,7 @@ class Window(NamedTuple):
     tilt: Array  # of the baseline, in units a second
 
     def phase(self) -> Array:
-        """Angle of the heart beat at every sample: shape (rows, 250)."""
+        """Return the angle of the heart beat at every sample: shape (rows, 250)."""
         return 2 * np.pi * self.rate[:, None] * TIME + self.start[:, None]
 
 
@@ -85,7 +85,7 @@ def simulate(rows: int, seed: int) -> Task:
 
 
 def windows(record: npt.NDArray[np.int64], rng: np.random.Generator) -> Window:
-    """Windows that look alike where they are of the same record."""
+    """Draw windows that look alike where they are of the same record."""
     rows = len(record)
     usual = rng.standard_normal((4, int(record[-1]) + 1))
     rate, stiff, size, baseline = 0.9 * usual[:, record] + 0.44 * rng.standard_normal((4, rows))
@@ -100,7 +100,7 @@ def windows(record: npt.NDArray[np.int64], rng: np.random.Generator) -> Window:
 
 
 def ppg(window: Window) -> Array:
-    """The finger pulse, later than the pressure by a delay that shortens with stiffness."""
+    """Return the finger pulse, later than the pressure by a delay that shortens with stiffness."""
     delay = 2 * np.pi * window.rate * (0.20 - 0.04 * window.stiff)
     beat = pulse(window.phase() - delay[:, None], window.stiff, PPG_BUMPS)
     beat *= 1.1 * np.exp(0.5 * window.size)[:, None]
@@ -108,7 +108,7 @@ def ppg(window: Window) -> Array:
 
 
 def pressure(window: Window, wave: Array) -> Gaussian:
-    """The distribution of every ABP sample with this w(t), for a record never met."""
+    """Return the distribution of every ABP sample with this w(t), for a record never met."""
     stiff, size = window.stiff, window.size
     diastole = 60 + 9 * stiff - 6 * size + 25 * (window.rate - 1.3)
     height = 70 + 20 * stiff - 12 * size
@@ -118,7 +118,7 @@ def pressure(window: Window, wave: Array) -> Gaussian:
 
 
 def spreads(window: Window) -> tuple[Array, Array, Array]:
-    """Standard deviations in mmHg of a record's offset, of its gain and of the noise.
+    """Return standard deviations in mmHg of a record's offset, of its gain and of the noise.
 
     Stiff vessels and faint pulses tell less about the pressure.
     """
@@ -127,7 +127,7 @@ def spreads(window: Window) -> tuple[Array, Array, Array]:
 
 
 def pulse(phase: Array, stiff: Array, bumps: tuple[tuple[float, ...], ...]) -> Array:
-    """sum of (height + change s) exp(sharpness (cos(turn - angle) - 1)): one beat a turn.
+    """Return the sum of (height + change s) exp(sharpness (cos(turn - angle) - 1)): a beat a turn.
 
     turn = phase + SKEW (cos(phase) - 1) runs fast before the peak and slowly after it.
     """
@@ -141,7 +141,7 @@ def pulse(phase: Array, stiff: Array, bumps: tuple[tuple[float, ...], ...]) -> A
 
 
 def smooth_noise(rows: int, rng: np.random.Generator) -> Array:
-    """sum of (z cos + z' sin) / sqrt(K) over K frequencies: N(0, 1) at every time."""
+    """Return the sum of (z cos + z' sin) / sqrt(K) over K frequencies: N(0, 1) at every time."""
     angle = 2 * np.pi * NOISE_HZ[:, None] * TIME
     basis = np.concatenate([np.cos(angle), np.sin(angle)]) / np.sqrt(len(NOISE_HZ))
     wave: Array = rng.standard_normal((rows, len(basis))) @ basis

@@ -1,4 +1,4 @@
-"""What every simulator starts with: a checked number of rows and a seeded generator."""
+"""The start of every simulator: a checked number of rows and a seeded generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rdeepsense.errors import InputError
 
 
 def generator(rows: int, seed: int) -> np.random.Generator:
-    """The generator of this seed, once the number of rows is known to be usable."""
+    """Return the generator of this seed, once the number of rows is known to be usable."""
     if rows < 1:
         raise InputError(f"rows = {rows}: at least one row is needed")
     return checks.generator(seed)

@@ -74,7 +74,7 @@ def simulate(rows: int, seed: int) -> Task:
 
 
 def chamber(rows: int, rng: np.random.Generator) -> Array:
-    """Concentrations in ppm at each row: set points after the chamber's lag."""
+    """Return concentrations in ppm at each row: set points after the chamber's lag."""
     steps = -(-rows // STEP) + 1
     level = HIGHEST * rng.random((steps, 2)) * (rng.random((steps, 2)) < 0.85)
     level[rng.random(steps) < 0.2] = 0.0  # a pause of clean air
@@ -86,7 +86,7 @@ def chamber(rows: int, rng: np.random.Generator) -> Array:
 
 
 def slow_drift(rows: int, rng: np.random.Generator) -> Array:
-    """A mean of slow sines, from -1 to 1."""
+    """Return a mean of slow sines, from -1 to 1."""
     start = rng.uniform(0, 2 * np.pi, len(DRIFT_ROWS))
     angle = 2 * np.pi * np.arange(rows)[:, None] / DRIFT_ROWS + start
     mean: Array = np.sin(angle).mean(axis=1)
@@ -94,7 +94,7 @@ def slow_drift(rows: int, rng: np.random.Generator) -> Array:
 
 
 def readings(ppm: Array, drift: Array) -> Array:
-    """What the 16 sensors read, of shape (rows, 16)."""
+    """Return the readings of the 16 sensors, of shape (rows, 16)."""
     co, ethylene = (ppm / HIGHEST).T
     load = AFFINITY_CO * co[:, None] + AFFINITY_ETHYLENE * ethylene[:, None]
     gain: Array = 1 + STRENGTH * (load / (1 + load)) ** POWER

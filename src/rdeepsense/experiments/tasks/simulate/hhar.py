@@ -79,7 +79,7 @@ def simulate(rows: int, seed: int) -> Task:
 def movements(
     user: npt.NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.int64], Array]:
-    """The activity of each row and how this user does it: theta, of shape (rows, 7)."""
+    """Draw the activity of each row and how this user does it: theta, of shape (rows, 7)."""
     users, rows, size = int(user.max()) + 1, len(user), len(SPREAD)
     activity = rng.integers(len(CLASSES), size=rows)
     unit = rng.integers(UNITS, size=rows)
@@ -90,7 +90,7 @@ def movements(
 
 
 def posterior(theta: Array) -> Categorical:
-    """p(activity | theta) for a user never met, by Bayes."""
+    """Return p(activity | theta) for a user never met, by Bayes."""
     variance = USER**2 + UNIT**2 + OWN**2
     gap = (theta[:, None] - CENTRES) ** 2 / variance
     log_p = -0.5 * (gap + np.log(variance)).sum(axis=-1)
@@ -99,7 +99,7 @@ def posterior(theta: Array) -> Categorical:
 
 
 def windows(theta: Array, start: Array) -> Array:
-    """Acceleration (m/s^2) and rotation (rad/s) along three axes: shape (rows, 240, 6).
+    """Return acceleration (m/s^2) and rotation (rad/s) along three axes: shape (rows, 240, 6).
 
     The body moves up and down and to and fro once a step; gravity shows how the device is held.
     """

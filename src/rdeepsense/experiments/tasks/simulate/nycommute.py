@@ -76,7 +76,7 @@ class TripMinutes(Distribution):
         return self.median.shape
 
     def _log_normals(self) -> tuple[tuple[float, Array, Array], ...]:
-        """(share, mean, standard deviation) of log minutes, of usual trips and of errands."""
+        """Return (share, mean, std) of log minutes, of usual trips and of errands."""
         usual, width = np.log(self.median), self.spread
         return (
             (1 - ERRAND - BROKEN, usual, width),
@@ -95,7 +95,7 @@ class TripMinutes(Distribution):
         return np.sqrt(sum(squares) + BROKEN * broken - self.mean**2)
 
     def log_prob(self, y: npt.ArrayLike) -> Array:
-        """Logarithm of the density at y minutes, -inf where no trip can end."""
+        """Return the logarithm of the density at y minutes, -inf where no trip can end."""
         minutes = checks.numbers("y", y, self.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_y = np.where(minutes > 0, np.log(minutes), -np.inf)
@@ -109,7 +109,7 @@ class TripMinutes(Distribution):
             return np.log(density)
 
     def cdf(self, y: npt.ArrayLike) -> Array:
-        """P(a trip ends within y minutes)."""
+        """Return P(a trip ends within y minutes)."""
         minutes = checks.numbers("y", y, self.shape)
         log_y = np.log(np.maximum(minutes, 1e-300))
         trips = [share * special.ndtr((log_y - m) / s) for share, m, s in self._log_normals()]
@@ -117,7 +117,7 @@ class TripMinutes(Distribution):
         return cast(Array, sum(trips) + BROKEN * broken)
 
     def minutes(self, kind: Array, z: Array) -> Array:
-        """The trip whose kind is chosen by kind ~ U(0, 1) and whose luck is z ~ N(0, 1)."""
+        """Return the trip whose kind is chosen by kind ~ U(0, 1) and whose luck is z ~ N(0, 1)."""
         (_, usual, width), (_, errand, wide) = self._log_normals()
         share = kind / BROKEN  # below 1 for broken meters only, and uniform there
         broken = BROKEN_FROM + (BROKEN_TO - BROKEN_FROM) * share
@@ -125,7 +125,7 @@ class TripMinutes(Distribution):
         return np.where(share < 1, broken, np.exp(trip))
 
     def sample(self, n: int, rng: Seed) -> Array:
-        """n independent draws of every entry, of shape (n, *shape)."""
+        """Draw n independent values of every entry, of shape (n, *shape)."""
         source, shape = checks.generator(rng), (checks.count(n), *self.shape)
         return self.minutes(source.random(shape), source.standard_normal(shape))
 
@@ -159,7 +159,7 @@ def simulate(rows: int, seed: int) -> Task:
 
 
 def km_places(rows: int, rng: np.random.Generator) -> Array:
-    """Where trips begin or end, in km east and north of Times Square: shape (2, rows)."""
+    """Draw where trips begin or end, in km east and north of Times Square: shape (2, rows)."""
     chosen = PLACES[rng.choice(len(PLACES), rows, p=PLACES[:, 0])]
     km: Array = km_along_streets(chosen[:, 3], chosen[:, 4], rows, rng) + chosen[:, 1:3].T
     return km
@@ -168,20 +168,20 @@ def km_places(rows: int, rng: np.random.Generator) -> Array:
 def km_along_streets(
     along: Array | float, across: Array | float, rows: int, rng: np.random.Generator
 ) -> Array:
-    """Gaussian steps east and north, with these spreads along and across the avenues."""
+    """Draw Gaussian steps east and north, with these spreads along and across the avenues."""
     a, b = along * rng.standard_normal(rows), across * rng.standard_normal(rows)
     sin, cos = np.sin(AVENUES), np.cos(AVENUES)
     return np.array([a * sin + b * cos, a * cos - b * sin])
 
 
 def degrees(km: Array) -> Array:
-    """Longitude and latitude."""
+    """Return longitude and latitude."""
     place: Array = TIMES_SQUARE[:, None] + km / KM_PER_DEGREE[:, None]
     return place
 
 
 def truth_at(X: Array) -> TripMinutes:
-    """The distribution of the minutes given the five inputs."""
+    """Return the distribution of the minutes given the five inputs."""
     km = ((X[:, :4] - np.tile(TIMES_SQUARE, 2)) * np.tile(KM_PER_DEGREE, 2)).T
     east, north = km[2] - km[0], km[3] - km[1]
     along = east * np.sin(AVENUES) + north * np.cos(AVENUES)
@@ -198,6 +198,6 @@ def truth_at(X: Array) -> TripMinutes:
 
 
 def around(hour: Array, peak: float, width: float) -> Array:
-    """1 at this hour of the day, falling to 0 over a width of hours, the same every day."""
+    """Return 1 at this hour, falling to 0 over a width of hours, the same every day."""
     near: Array = np.exp((np.cos((hour - peak) * np.pi / 12) - 1) * (12 / np.pi / width) ** 2)
     return near

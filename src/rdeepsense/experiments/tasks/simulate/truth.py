@@ -1,4 +1,4 @@
-"""How far a prediction is from the known truth of simulated rows."""
+"""The distance of a prediction from the known truth of simulated rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.experiments.tasks.task import Truth
 
 
-class Predicted(Protocol):
+class Density(Protocol):
     """Any distribution with a density."""
 
     def log_prob(self, y: npt.ArrayLike) -> Array:
@@ -20,7 +20,7 @@ class Predicted(Protocol):
 
 
 def kl_from_truth(
-    truth: Truth, predicted: Predicted, rng: Seed, draws: int = 20
+    truth: Truth, predicted: Density, rng: Seed, draws: int = 20
 ) -> tuple[float, float]:
     """Return KL(truth || prediction) = E[log p_true(y) - log p_pred(y)] in nats, and its error.
 
