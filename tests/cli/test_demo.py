@@ -11,9 +11,10 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.cli import demo as demo_module
-from rdeepsense.cli.demo import TASK, DemoResults, known_truth_tour, task_tour
+from rdeepsense.cli.demo import TASK, known_truth_tour, task_tour
 from rdeepsense.cli.terminal import Terminal
 from rdeepsense.experiments.paper.presets import PRESETS
+from rdeepsense.experiments.sensor import SensorResults
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def test_out_must_not_be_a_file(run, tmp_path: Path) -> None:
 def test_table_says_simulated(results: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     from rdeepsense.cli.demo import _table
 
-    Terminal().table(_table(DemoResults.from_json(results)))
+    Terminal().table(_table(SensorResults.from_json(results)))
     shown = capsys.readouterr().out
     assert "Simulated data, 5,000 test rows" in shown
     assert "RDeepSense-MC10" in shown

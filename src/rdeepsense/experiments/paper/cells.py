@@ -26,7 +26,7 @@ from rdeepsense.files import write_whole
 
 # Code that no figure of a cell follows from, or whose part in it is in the cell's key.
 IRRELEVANT_CODE = ("cli", "plot", *(f"experiments/{name}" for name in (
-    "report", "compare.py", "machine.py", "text_table.py", "uci/pool.py", "uci/run.py",
+    "report", "compare.py", "machine.py", "sensor.py", "text_table.py", "uci/pool.py", "uci/run.py",
     *(f"paper/{name}.py" for name in (
         "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds",
         "task_results")))))  # fmt: skip

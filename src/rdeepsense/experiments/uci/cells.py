@@ -24,7 +24,8 @@ from rdeepsense.files import write_whole
 
 # Code that no figure of a benchmark follows from.
 IRRELEVANT_CODE = ("cli", "deploy", "plot", *(f"experiments/{room}" for room in (
-    "paper", "report", "tasks", "uci", "compare.py", "machine.py", "text_table.py")))  # fmt: skip
+    "paper", "report", "tasks", "uci", "compare.py", "machine.py", "sensor.py",
+    "text_table.py")))  # fmt: skip
 
 
 @dataclass(frozen=True)
