@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import gassen
 from rdeepsense.experiments.tasks.gassen import load
 
 TITLES = "Time (seconds), {} conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) \n"
@@ -52,14 +51,11 @@ def test_the_other_mixture(tmp_path: Path) -> None:
     assert task.y.tolist() == [[100, 5]]
 
 
-def test_every_nth_line_over_several_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gassen, "BATCH", 4)
+def test_every_nth_line_over_several_batches(tmp_path: Path) -> None:
     lines = [line(second) for second in range(30)]
     write(tmp_path, *lines)
-    assert load(tmp_path).X[:, 0].tolist() == list(range(30))
-    task = load(tmp_path, every=3)
+    assert load(tmp_path, batch=4).X[:, 0].tolist() == list(range(30))
+    task = load(tmp_path, every=3, batch=4)
     assert task.X[:, 0].tolist() == list(range(0, 30, 3))
     assert task.source == "UCI 322, ethylene_CO.txt, one line in 3: 10 of 10 lines"
 
@@ -87,11 +83,10 @@ def test_unsorted_time_blank_lines_other_line_ends_and_no_titles(tmp_path: Path)
 )
 @pytest.mark.parametrize("batch", [7, 50_000])
 def test_a_damaged_line_is_dropped_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: str, fault: str, batch: int
+    tmp_path: Path, bad: str, fault: str, batch: int
 ) -> None:
-    monkeypatch.setattr(gassen, "BATCH", batch)
     path = write(tmp_path, *[line(2)] * 150, bad, *[line(3)] * 49, bad)
-    task = load(tmp_path)
+    task = load(tmp_path, batch=batch)
     assert len(task.X) == 199
     assert task.source == (
         "UCI 322, ethylene_CO.txt: 199 of 201 lines; dropped 2 unreadable, "

@@ -34,9 +34,9 @@ def task(y: Any, **changes: Any) -> Task:
     ],
     ids=["one target", "two targets", "a column", "classes"],
 )
-def test_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: Task) -> None:
-    monkeypatch.setattr(prepared, "ROW_GROUP", 3)  # several, the last one short
-    prepared.write(given, tmp_path / "task.parquet")
+def test_round_trip(tmp_path: Path, given: Task) -> None:
+    # several row groups, the last one short
+    prepared.write(given, tmp_path / "task.parquet", row_group=3)
     found = prepared.read(tmp_path / "task.parquet")
     for field in fields(Task):
         before, after = getattr(given, field.name), getattr(found, field.name)

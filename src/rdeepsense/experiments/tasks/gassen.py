@@ -27,14 +27,17 @@ Numbers = NDArray[np.float32]
 FILES = {"CO": "ethylene_CO.txt", "methane": "ethylene_methane.txt"}
 SENSORS = 16
 COLUMNS = 3 + SENSORS
-BATCH = 50_000  # lines of text held at a time
+BATCH = 50_000
 GROUP_SECONDS = 600
 LARGEST = float(np.finfo(np.float32).max)
 MOST_UNREADABLE = 0.01  # of the lines; beyond, it is another file than it should be
 
 
-def load(folder: Path, mixture: str = "CO", every: int = 1) -> Task:
-    """Return every n-th line of the recording of one mixture with ethylene: `CO` or `methane`."""
+def load(folder: Path, mixture: str = "CO", every: int = 1, batch: int = BATCH) -> Task:
+    """Return every n-th line of the recording of one mixture with ethylene: `CO` or `methane`.
+
+    `batch` lines of text are held at a time.
+    """
     if mixture not in FILES:
         raise InputError(f"mixture = {mixture!r} is unknown; accepted: {', '.join(FILES)}")
     if every < 1:
@@ -42,7 +45,7 @@ def load(folder: Path, mixture: str = "CO", every: int = 1) -> Task:
     path = folder / FILES[mixture]
     if not path.is_file():
         raise InputError(f"{folder}: holds no file {path.name}")
-    X, y, seconds, source = _read(path, every)
+    X, y, seconds, source = _read(path, every, batch)
     return Task(
         name="GasSen",
         X=X,
@@ -57,11 +60,11 @@ def load(folder: Path, mixture: str = "CO", every: int = 1) -> Task:
     )
 
 
-def _read(path: Path, every: int) -> tuple[Numbers, Numbers, Numbers, str]:
+def _read(path: Path, every: int, batch: int) -> tuple[Numbers, Numbers, Numbers, str]:
     """Return sensors, concentrations, seconds, and where they come from."""
     tables: list[Numbers] = []
     total, dropped, first = 0, 0, ""
-    for number, lines in _batches(path, every):
+    for number, lines in _batches(path, every, batch):
         table, bad = _numbers(lines)
         tables.append(table)
         total, dropped = total + len(table) + len(bad), dropped + len(bad)
@@ -82,13 +85,13 @@ def _read(path: Path, every: int) -> tuple[Numbers, Numbers, Numbers, str]:
     return X, y, seconds, source
 
 
-def _batches(path: Path, every: int) -> Iterator[tuple[int, list[str]]]:
+def _batches(path: Path, every: int, batch: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines to keep, some at a time, with the number of the first; no titles."""
     with path.open(encoding="utf-8", errors="replace") as file:
         number = 1 if _fault(file.readline()) == "" else 2
         file.seek(0)
         kept = islice(file, number - 1, None, every)
-        while lines := list(islice(kept, BATCH)):
+        while lines := list(islice(kept, batch)):
             yield number, lines
             number += every * len(lines)
 

@@ -25,7 +25,7 @@ TUPLES = ("features", "targets", "classes")
 ROW_GROUP = 1 << 18
 
 
-def write(task: Task, path: Path) -> None:
+def write(task: Task, path: Path, row_group: int = ROW_GROUP) -> None:
     """Write a task, whole or not at all."""
     parquet, arrow = require("pyarrow.parquet", "tasks"), require("pyarrow", "tasks")
     if task.truth is not None:
@@ -43,7 +43,7 @@ def write(task: Task, path: Path) -> None:
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            parquet.write_table(table, file, compression="zstd", row_group_size=ROW_GROUP)
+            parquet.write_table(table, file, compression="zstd", row_group_size=row_group)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(beside, 0o644)

@@ -16,9 +16,7 @@ TASK = bpest.simulate(2_000, 0)
 @pytest.fixture(scope="module")
 def strangers() -> Task:
     """Each window of another record, so that rows are independent."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bpest, "WINDOWS", 1)
-        return bpest.simulate(3_000, 7)
+    return bpest.simulate(3_000, 7, windows_per_record=1)
 
 
 def is_right(truth: Gaussian, task: Task) -> bool:

@@ -57,10 +57,10 @@ class Window(NamedTuple):
         return 2 * np.pi * self.rate[:, None] * TIME + self.start[:, None]
 
 
-def simulate(rows: int, seed: int) -> Task:
-    """Draw `rows` windows, 20 to a record."""
+def simulate(rows: int, seed: int, windows_per_record: int = WINDOWS) -> Task:
+    """Draw `rows` windows, 20 to a record by default."""
     rng = draws.generator(rows, seed)
-    record = np.arange(rows, dtype=np.int64) // WINDOWS
+    record = np.arange(rows, dtype=np.int64) // windows_per_record
     records = int(record[-1]) + 1
     window = windows(record, rng)
     wave = pulse(window.phase(), window.stiff, ABP_BUMPS)
