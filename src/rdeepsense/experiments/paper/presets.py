@@ -27,7 +27,7 @@ class Preset:
 
     name: str
     hidden: tuple[int, ...]
-    seeds: int  # trainings of everything, each from a seed of its own, on the same rows
+    seeds: int  # trainings of everything, each from another seed, on the same rows
     rows: dict[str, int]  # of each task where it is simulated
     most_rows: int | None  # of real data, drawn at random; None for all
     steps: int | None  # of each training; None follows the default recipe

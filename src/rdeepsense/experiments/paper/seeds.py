@@ -40,7 +40,7 @@ def combined(
 ) -> tuple[float | None, float]:
     """Return the standard error of a mean over seeds, and its degrees of freedom.
 
-    `rows` is the error over test rows, from so many blocks; None where it is not known.
+    `rows` is the error over test rows, from `blocks` blocks; None where it is not known.
     """
     known = [value for value in by_seed if value is not None]
     if rows is None or not known or len(known) < len(by_seed):

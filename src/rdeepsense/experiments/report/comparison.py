@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Rows = Sequence[Summary]
-FAR = 10.0  # a difference so many times the typical one would hide the others: it is written out
+FAR = 10.0  # times the typical difference: beyond, it would hide the others and is written out
 COLUMNS = 3
 
 

@@ -1,7 +1,7 @@
 """When a sensor fails: which faults each method notices, what it says then; a map and two tables.
 
-A method's line is of its own score; RDeepSense has two more, of its epistemic (Laplace) score and
-of the novelty of its inputs.
+Each method has a line for its own score; RDeepSense has two more, for its epistemic (Laplace) score
+and for the novelty of its inputs.
 Results of earlier versions hold no faults, and then there is nothing to show.
 """
 

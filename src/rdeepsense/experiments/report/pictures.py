@@ -1,6 +1,6 @@
 """A picture is a few panels: one figure in the files, panels that reflow in the page.
 
-In the page every panel is an <svg> of its own, so that three of them stand side by side on a desk
+In the page every panel is a separate <svg>, so that three of them stand side by side on a desk
 and below each other on a phone, at the same size of letters. Colours become CSS variables there
 and follow the reader's light or dark scheme.
 """
@@ -53,7 +53,7 @@ LEGEND: dict[str, Any] = {
 class Panel:
     """One pair of axes: `draw` fills it, `size` is its room in inches, labels included.
 
-    The only panel of a picture needs no title of its own.
+    The only panel of a picture needs no title.
     """
 
     title: str
@@ -171,7 +171,7 @@ def _figure(width: float, height: float, title: str, size: float, origin: str) -
         )
         engine: Any = figure.get_layout_engine()
         engine.set(w_pad=0.08, h_pad=0.06)
-        letters = int(105 / size * (width - BADGE))  # so many bold letters fit beside the badge
+        letters = int(105 / size * (width - BADGE))  # bold ones that fit beside the badge
         figure.suptitle(fill(title, letters) or " ", x=0.1 / width, ha="left", fontsize=size,
                         fontweight="bold")  # fmt: skip
         _badge(figure, origin)

@@ -75,7 +75,7 @@ class PooledArea(Record):
 
     pooled_area: float
     pooled_area_signed: float
-    pooled_floor: float  # what a perfect model has on average with so many rows
+    pooled_floor: float  # the mean area of a perfect model with as many rows
     pooled_rows: int
 
 
