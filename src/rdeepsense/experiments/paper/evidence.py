@@ -1,7 +1,8 @@
 """The measurements on one task, and how sure one can be of a difference.
 
 Two methods are scored on the same test rows and trained from the same seeds, so the standard
-error of a difference is that of paired values (`seeds`). What its 95 % interval leaves open is not decidable.
+error of a difference is that of paired values (`seeds`). What its 95 % interval leaves open is not
+decidable.
 """
 
 from __future__ import annotations
