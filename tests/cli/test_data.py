@@ -124,3 +124,8 @@ def test_refusals(
     with pytest.raises(InputError, match=message):
         run(*args)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_without_files_the_command_that_fetches_them_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"`rdeepsense data fetch GasSen --out {tmp_path}` down"):
+        run("prepare", "gassen", "--data", tmp_path, "--out", tmp_path)
