@@ -89,14 +89,16 @@ def class_numbers(model: Estimator, labels: NDArray[np.generic], target: str) ->
     """Return the labels as positions in the model's classes."""
     import numpy as np
 
-    known = model.classes_.tolist()
+    classes = model.fitted_.target.classes
+    assert classes is not None
+    known = classes.tolist()
     unknown = [label for label in np.unique(labels).tolist() if label not in known]
     if unknown:
         raise InputError(
             f"--target {target!r} holds the class {unknown[0]!r}, "
             f"which the model was not fitted on; it knows {', '.join(map(str, known))}"
         )
-    return np.searchsorted(model.classes_, labels)
+    return np.searchsorted(classes, labels)
 
 
 def standard_error(

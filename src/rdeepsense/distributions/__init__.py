@@ -13,7 +13,8 @@ from rdeepsense.distributions.mixture import Mixture
 from rdeepsense.distributions.recalibrated import Recalibrated
 from rdeepsense.distributions.student import StudentT
 
-AnyDistribution = LocationScale | Categorical | Mixture | Recalibrated
+RegressionDistribution = LocationScale | Mixture | Recalibrated
+AnyDistribution = RegressionDistribution | Categorical
 
 __all__ = [
     "AnyDistribution",
@@ -23,6 +24,7 @@ __all__ = [
     "LocationScale",
     "Mixture",
     "Recalibrated",
+    "RegressionDistribution",
     "StudentT",
     "concatenate",
 ]

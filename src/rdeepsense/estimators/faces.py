@@ -13,15 +13,12 @@ from rdeepsense.data import checks
 from rdeepsense.distributions import (
     AnyDistribution,
     Categorical,
-    LocationScale,
-    Mixture,
-    Recalibrated,
+    RegressionDistribution,
 )
 from rdeepsense.estimators.base import DistributionEstimator
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget
 
 Floats = NDArray[np.float64]
-RegressionDistribution = LocationScale | Mixture | Recalibrated
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

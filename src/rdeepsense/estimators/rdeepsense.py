@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.data import checks, names
-from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import CalibratedEstimator
 from rdeepsense.estimators.faces import (
     Classifier,
-    RegressionDistribution,
     Regressor,
     as_classes,
     as_regression,

@@ -97,7 +97,8 @@ def _timed(
     model: RDeepSenseRegressor, test: KnownTruth, samples: int | None
 ) -> tuple[Gaussian, float]:
     begin = time.perf_counter()
-    dist: Gaussian = model.predict_dist(test.X, samples)
+    dist = model.predict_dist(test.X, samples)
+    assert isinstance(dist, Gaussian)
     return dist, time.perf_counter() - begin
 
 

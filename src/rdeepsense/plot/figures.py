@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
-from rdeepsense.distributions import Gaussian, StudentT
+from rdeepsense.distributions import Gaussian, RegressionDistribution
 from rdeepsense.errors import require
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-Predicted = Gaussian | StudentT
 
 BLUE, VERMILION, GREY, INK = "#0072B2", "#D55E00", "#7F7F7F", "#222222"
 COVERAGE = 0.9
@@ -34,18 +33,20 @@ class Slice:
 
     x: Floats
     truth: Gaussian
-    predicted: Predicted
+    predicted: RegressionDistribution
     drawn: Floats
     label: str
 
 
-def known_truth(along: Slice, truth: Gaussian, predicted: Predicted, y: Floats) -> Figure:
+def known_truth(
+    along: Slice, truth: Gaussian, predicted: RegressionDistribution, y: Floats
+) -> Figure:
     """Draw three panels on a simulated task: a slice, predicted against true std, calibration."""
     figure: Figure = require("matplotlib.figure", "report").Figure(
         figsize=(10.5, 3.65), layout="constrained"
     )
     figure.suptitle(
-        "Predicted against true uncertainty: simulated sensor, one forward pass",
+        "RegressionDistribution against true uncertainty: simulated sensor, one forward pass",
         fontsize=LARGE,
         color=INK,
     )
@@ -98,7 +99,7 @@ def draw_spread(axes: Axes, true_std: Floats, predicted_std: Floats) -> None:
     axes.legend(loc="upper left", title=f"RMSE of log std {error:.3f}", **_LEGEND)
 
 
-def draw_calibration(axes: Axes, predicted: Predicted, y: Floats) -> None:
+def draw_calibration(axes: Axes, predicted: RegressionDistribution, y: Floats) -> None:
     """Draw the share of y inside the central intervals against the share there should be."""
     levels, observed = metrics.calibration_curve(predicted, y)
     area, floor = metrics.deviation_area(predicted, y), metrics.deviation_floor(y.size)

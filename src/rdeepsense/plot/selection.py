@@ -22,7 +22,8 @@ Trials = Sequence[Mapping[str, Any]]
 class Selected(Protocol):
     """A fitted estimator that keeps what it chose among, as plain data."""
 
-    selection_: dict[str, Any] | None
+    @property
+    def selection_(self) -> Mapping[str, Any] | None: ...
 
 
 def plot_selection(model: Selected) -> Figure:
