@@ -19,31 +19,6 @@ from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import as_float32
 from rdeepsense.errors import InputError
 
-# The scratch lies on the stack, so that any number of threads may call.
-ROWS = """#include "model.h"
-
-#include <stddef.h>
-
-int model_rows(const float *x, float *out, size_t rows);
-int model_rows(const float *x, float *out, size_t rows)
-{
-    union {
-        float aligned;
-        char bytes[MODEL_SCRATCH_BYTES];
-    } scratch;
-    size_t r;
-    int status, worst = MODEL_OK;
-    for (r = 0; r < rows; ++r) {
-        status = model_predict(x + r * MODEL_INPUTS, @outputs@, &scratch);
-        worst = status > worst ? status : worst;
-    }
-    return worst;
-}
-"""
-REGRESSION = "out + r * MODEL_OUTPUTS, out + (rows + r) * MODEL_OUTPUTS"
-CLASSES = "out + r * MODEL_OUTPUTS"
-EPISTEMIC = ", out + (@before@ * rows + r) * MODEL_OUTPUTS"
-
 
 @dataclass(frozen=True)
 class Compiled(Folded):
@@ -99,22 +74,15 @@ def _call(rows: Any, x: Any, out: Any, count: Any, _: Any) -> int:
 def compiled(folded: Folded) -> Compiled:
     """Build the C of a model, or find it in the cache."""
     cc = need_compiler("compile=True")
-    program = single(Source(folded, as_float32(folded)))
-    (path,) = build(cc, program, [Target(".so", LIBRARY, {"rows.c": rows_code(folded)})])
+    source = Source(folded, as_float32(folded))
+    rows = Target(".so", LIBRARY, {"rows.c": source.assembled("rows.c")})
+    (path,) = build(cc, single(source), [rows])
     return Compiled(**vars(folded), rows=_rows_function(path))
 
 
 def single(source: Source) -> Program:
     """The program that is a model as exported."""
     return Program({"model.h": header(source), "model.c": source.code()}, (source,))
-
-
-def rows_code(folded: Folded) -> str:
-    """C for `model_rows`, which predicts rows one after the other."""
-    outputs = CLASSES if folded.is_classifier else REGRESSION
-    if folded.doubt is not None:
-        outputs += EPISTEMIC.replace("@before@", str(_parts(folded) - 1))
-    return ROWS.replace("@outputs@", outputs)
 
 
 def _parts(folded: Folded) -> int:

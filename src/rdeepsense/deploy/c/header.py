@@ -4,85 +4,75 @@ from __future__ import annotations
 
 import numpy as np
 
-from rdeepsense.deploy.c.epistemic import of_doubt
+from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.text import FOLDER, labelled, number, remark
-from rdeepsense.deploy.folded.model import Floats, Folded
+from rdeepsense.deploy.c.text import labelled, number, remark
+from rdeepsense.deploy.folded.model import Floats
 
-REGRESSION = """/* x: sensor values in their own units. mean and std, in the target's units, get
-   @NAME@_OUTPUTS numbers each. Any number of threads may call it, each with its own scratch. */
-int @name@_predict(const float *x, float *mean, float *std, @epistemic@void *scratch);
-"""
-CLASSES = """/* x: sensor values in their own units. probs gets @NAME@_OUTPUTS probabilities. Any
-   number of threads may call it, each with its own scratch. */
-int @name@_predict(const float *x, float *probs, @epistemic@void *scratch);
-"""
-SURE = """
-/* Whether a prediction is among the surer ones: the threshold was chosen at export. */
-int @name@_is_sure(const float *@given@);
-"""
-EPISTEMIC = """/* epistemic gets @NAME@_OUTPUTS numbers: @what@ that is doubt about what was
-   learnt, not noise of the data. Larger ones are of inputs less like the training rows.
-   Laplace approximation of the last layer; @where@ it already. */
-#define @NAME@_EPISTEMIC 1
-
-"""
+SCRATCH = """
+/* What predict needs for its sums; the caller gives it, aligned for float. */"""
+REACH = """
+/* An input further than this many standard deviations of the training rows from their mean is out
+   of range. */"""
 INTERVALS = """
 /* The interval of a coverage in percent: from mean + LOW std to mean + HIGH std. Where the factors
-   of several outputs differ, this is an initialiser with one for each. */
-"""
+   of several outputs differ, this is an initialiser with one for each. */"""
 
 
 def header(source: Source) -> str:
     """model.h."""
-    folded, sure = source.folded, source.sure
-    declarations = CLASSES if folded.is_classifier else REGRESSION
-    if folded.doubt is not None:
-        what, where = ("the part of std", "std holds")
-        if folded.is_classifier:
-            what, where = ("the standard deviation of each logit", "probs hold")
-        declarations = EPISTEMIC.replace("@what@", what).replace("@where@", where) + declarations
-    if sure is not None:
-        if folded.is_classifier:
-            declarations = f"#define @NAME@_SURE_PROB {number(sure[0])}\n\n" + declarations
-        declarations += SURE.replace("@given@", "probs" if folded.is_classifier else "std")
-    more = {
-        "about": _about(folded),
-        "factors": source.fill(_factors(folded)),
-        "declarations": source.fill(declarations, of_doubt(source)),
-    }
-    return source.fill((FOLDER / "model.h").read_text(), more)
+    about = f"\n   Weights: {source.values['dtype']}. Layers: {source.values['widths']}."
+    banner = source.banner(about + _about(source.model))
+    return banner + source.assembled("model.h", {"sizes.h": sizes(source)})
 
 
-def _about(folded: Folded) -> str:
-    inputs = labelled(folded.features, folded.feature_units, folded.inputs)
+def sizes(source: Source) -> str:
+    """The section of model.h that is the model's own: what the caller may need as a number."""
+    model, name = source.model, source.name.upper()
+    lines = [
+        f"#define {name}_INPUTS {model.inputs}",
+        f"#define {name}_OUTPUTS {model.outputs}",
+        SCRATCH,
+        f"#define {name}_SCRATCH_BYTES {source.scratch_bytes()}",
+        REACH,
+        f"#define {name}_REACH {number(model.network.reach)}",
+        *_factors(model, name),
+    ]
+    if model.sure is not None and model.is_classifier:
+        lines += ["", "/* The least probability that is sure. */"]
+        lines.append(f"#define {name}_SURE_PROB {number(model.sure[0])}")
+    return "\n".join(lines) + "\n"
+
+
+def _about(model: CModel) -> str:
+    inputs = labelled(model.features, model.feature_units, model.inputs)
     lines = [f"   x[{k}]: {text}" for k, text in enumerate(inputs) if text]
-    if folded.classes is not None:
-        lines += [f"   Classes of {remark(name)}:" for name in folded.targets or ()]
-        lines += [f"   probs[{k}]: {remark(str(label))}" for k, label in enumerate(folded.classes)]
+    if model.classes is not None:
+        lines += [f"   Classes of {remark(name)}:" for name in model.targets or ()]
+        lines += [f"   probs[{k}]: {remark(str(label))}" for k, label in enumerate(model.classes)]
     else:
-        outputs = labelled(folded.targets, folded.target_units, folded.outputs)
+        outputs = labelled(model.targets, model.target_units, model.outputs)
         lines += [f"   mean[{k}], std[{k}]: {text}" for k, text in enumerate(outputs) if text]
-    if folded.missing == "mean":
+    if model.missing == "mean":
         lines.append("   An input that is NaN counts as the mean of the training rows.")
     return "".join(f"\n{line}" for line in lines)
 
 
-def _factors(folded: Folded) -> str:
-    intervals = folded.intervals
+def _factors(model: CModel, name: str) -> list[str]:
+    intervals = model.intervals
     if intervals is None:
-        return ""
-    lines = []
+        return []
+    lines = [INTERVALS]
     for k, coverage in enumerate(intervals.coverages):
         percent = round(100 * coverage)
-        lines.append(f"#define @NAME@_LOW_{percent} {_factor(intervals.low[k])}")
-        lines.append(f"#define @NAME@_HIGH_{percent} {_factor(intervals.high[k])}")
+        lines.append(f"#define {name}_LOW_{percent} {_factor(intervals.low[k])}")
+        lines.append(f"#define {name}_HIGH_{percent} {_factor(intervals.high[k])}")
     if intervals.conformal is not None:
         lines.append("/* The conformal one: mean - CONFORMAL std to mean + CONFORMAL std. */")
         for coverage, reach in zip(intervals.coverages, intervals.conformal, strict=True):
             if np.isfinite(reach).all():
-                lines.append(f"#define @NAME@_CONFORMAL_{round(100 * coverage)} {_factor(reach)}")
-    return INTERVALS + "\n".join(lines) + "\n"
+                lines.append(f"#define {name}_CONFORMAL_{round(100 * coverage)} {_factor(reach)}")
+    return lines
 
 
 def _factor(values: Floats) -> str:

@@ -4,39 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from rdeepsense.deploy.c.assemble import renamed
+from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import labelled, remark
-from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import HALF_CHANGE
 
-EXAMPLES = {
-    True: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
-    float probs[@NAME@_OUTPUTS]@room@;
-    static float scratch[(@NAME@_SCRATCH_BYTES + 3) / 4];
-    int status = @name@_predict(x, probs, @given@scratch);
-""",
-    False: """    float x[@NAME@_INPUTS] = { /* sensor values */ };
-    float mean[@NAME@_OUTPUTS], std[@NAME@_OUTPUTS]@room@;
-    static float scratch[(@NAME@_SCRATCH_BYTES + 3) / 4];
-    int status = @name@_predict(x, mean, std, @given@scratch);
-""",
-}
+EXAMPLE = """    float x[MODEL_INPUTS] = { /* sensor values */ };
+    float %s;
+    static float scratch[(MODEL_SCRATCH_BYTES + 3) / 4];
+    int status = model_predict(x, %s, scratch);
+"""
 
 
 def readme(source: Source, report: dict[str, Any]) -> str:
     """What the folder holds, how to call it, what it costs and how good it is."""
-    folded, size = source.folded, report["bytes"]
-    example = EXAMPLES[folded.is_classifier]
-    room, given = "", ""
-    if folded.doubt is not None:
-        room, given = ", epistemic[@NAME@_OUTPUTS]", "epistemic, "
-    example = source.fill(example.replace("@room@", room).replace("@given@", given))
+    model, size = source.model, report["bytes"]
+    rooms = ", ".join(f"{result}[MODEL_OUTPUTS]" for result in model.results)
+    example = renamed(EXAMPLE % (rooms, ", ".join(model.results)), source.name)
     lines = [
         f"# {source.name}",
         "",
-        f"A {folded.head} network, {source.values['widths']}, weights in {source.values['dtype']}, "
-        f"exported by rdeepsense {remark(folded.version)}. Plain C99; needs no library.",
-        *_kept(report),
+        f"A {model.head} network, {source.values['widths']}, weights in {source.values['dtype']}, "
+        f"exported by rdeepsense {remark(model.version)}. Plain C99; needs no library.",
+        *_kept(model, report),
         "",
         *example.splitlines(),
         "",
@@ -60,18 +51,18 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         "from their mean is out of range.",
         (
             "An input that is NaN counts as its mean."
-            if folded.missing == "mean"
+            if model.missing == "mean"
             else "An input that is NaN is refused."
         ),
         "",
         "| x | name [unit] | mean | standard deviation |",
         "|---|---|---|---|",
     ]
-    inputs = labelled(folded.features, folded.feature_units, folded.inputs)
-    for k, (text, mean, std) in enumerate(zip(inputs, folded.centre, folded.scale, strict=True)):
+    inputs = labelled(model.features, model.feature_units, model.inputs)
+    for k, (text, mean, std) in enumerate(zip(inputs, model.centre, model.scale, strict=True)):
         lines.append(f"| {k} | {text} | {mean:.6g} | {std:.6g} |")
     lines += [
-        *_outputs(folded),
+        *_outputs(model),
         "",
         "## Cost",
         "",
@@ -106,44 +97,44 @@ def readme(source: Source, report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _kept(report: dict[str, Any]) -> list[str]:
+def _kept(model: CModel, report: dict[str, Any]) -> list[str]:
     """Which layers of a float16 export are not."""
     if not report["kept_float32"]:
         return []
     kept = ", ".join(map(str, report["kept_float32"]))
-    what = "a probability" if report["head"] == "categorical" else "a mean or std"
-    unit = "" if report["head"] == "categorical" else " of the std"
+    what = "a probability" if model.is_classifier else "a mean or std"
+    unit = "" if model.is_classifier else " of the std"
     return [
         f"Of its {len(report['layers'])} layers, from 0 on, kept in float32: {kept}. With all in "
         f"float16 {what} would move by more than {HALF_CHANGE:g}{unit}."
     ]
 
 
-def _outputs(folded: Folded) -> list[str]:
+def _outputs(model: CModel) -> list[str]:
     """What the numbers that come out are, as far as that is known."""
-    if folded.classes is not None:
-        texts = [remark(str(label)) for label in folded.classes]
-        what = f"class of {remark(folded.targets[0])}" if folded.targets else "class"
+    if model.classes is not None:
+        texts = [remark(str(label)) for label in model.classes]
+        what = f"class of {remark(model.targets[0])}" if model.targets else "class"
     else:
-        texts, what = labelled(folded.targets, folded.target_units, folded.outputs), "name [unit]"
+        texts, what = labelled(model.targets, model.target_units, model.outputs), "name [unit]"
     if not any(texts):
         return []
-    name = "probs" if folded.is_classifier else "mean, std"
+    name = "probs" if model.is_classifier else "mean, std"
     lines = ["", "## Outputs", "", f"| {name} | {what} |", "|---|---|"]
     return lines + [f"| {k} | {text} |" for k, text in enumerate(texts)]
 
 
 def _epistemic(source: Source, report: dict[str, Any]) -> list[str]:
-    if source.folded.doubt is None:
+    if source.model.laplace is None:
         return []
     matrix = report["epistemic"]["matrix"]
     what = '`std` is that of `predict_dist(X, epistemic="laplace")`; `epistemic` is the part of it'
-    if source.folded.is_classifier:
+    if source.model.is_classifier:
         what = '`probs` are those of `predict_dist(X, epistemic="laplace")`; `epistemic` is the std'
     return [
         "## Inputs unlike the training rows",
         "",
-        what + (" of each logit" if source.folded.is_classifier else "") + " that is",
+        what + (" of each logit" if source.model.is_classifier else "") + " that is",
         "doubt about what was learnt, as `epistemic_std(X)` gives it: the Laplace approximation of",
         f"the last layer, the upper triangle of a matrix of {matrix} x {matrix} in float32, "
         f"{report['epistemic']['bytes_in_flash']:,} bytes.",

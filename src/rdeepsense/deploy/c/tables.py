@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.folded.model import Floats, Folded
+from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 
@@ -25,7 +25,7 @@ class Table:
     size: str | None = None
 
     def declaration(self) -> str:
-        return f"extern const {self.kind} {self.name}[];\n"
+        return f"extern const {self.kind} {self.name}[];"
 
     def bytes(self) -> int:
         return BYTES[self.kind] * self.values.size
@@ -44,22 +44,26 @@ def checksum(tables: list[Table]) -> int:
     return int((words * factors).sum(dtype=np.uint32))
 
 
-def tables_of(
-    name: str, folded: Folded, network: FloatNetwork | Int8Network, sure: Floats | None
-) -> list[Table]:
+def tables_of(model: CModel) -> list[Table]:
     """All tables of a model, every name with its prefix."""
+    network = model.network
     tables = _int8(network) if isinstance(network, Int8Network) else _float(network)
-    if folded.spread is not None and folded.shift is not None:
-        tables.append(Table("float", "spread", folded.spread))
-        if np.any(folded.shift):
-            tables.append(Table("float", "shift", folded.shift))
-        if sure is not None:
-            tables.append(Table("float", "sure_std", sure))
-    if folded.doubt is not None and isinstance(network, FloatNetwork):
-        tables.append(Table("float", "root", _triangle(network)))
-        tables.append(Table("float", "gain", folded.doubt.gain))
-        tables.append(Table("float", "doubt", folded.doubt.std))
-    return [Table(t.kind, f"{name}_{t.name}", t.values, t.size) for t in tables]
+    if model.spread is not None and model.shift is not None:
+        tables.append(Table("float", "spread", model.spread))
+        if is_shifted(model):
+            tables.append(Table("float", "shift", model.shift))
+        if model.sure is not None:
+            tables.append(Table("float", "sure_std", model.sure))
+    if model.laplace is not None and isinstance(network, FloatNetwork):
+        tables.append(Table("float", "root", _triangle(model.laplace.root, network)))
+        tables.append(Table("float", "gain", model.laplace.gain))
+        tables.append(Table("float", "epistemic", model.laplace.std))
+    return [Table(t.kind, f"{model.name}_{t.name}", t.values, t.size) for t in tables]
+
+
+def is_shifted(model: CModel) -> bool:
+    """Whether any mean lies elsewhere than the location of its distribution."""
+    return model.shift is not None and bool(np.any(model.shift))
 
 
 def _float(network: FloatNetwork) -> list[Table]:
@@ -91,10 +95,9 @@ def _int8(network: Int8Network) -> list[Table]:
     return tables
 
 
-def _triangle(network: FloatNetwork) -> NDArray[np.float32]:
-    """The doubt's matrix from its diagonal on, row by row; C has phi times the layer's gain."""
-    assert network.root is not None
-    root, hidden = network.root.copy(), 0
+def _triangle(root: NDArray[np.float32], network: FloatNetwork) -> NDArray[np.float32]:
+    """The upper triangle, row by row; C has h and z times the gains of their layers."""
+    root, hidden = root.copy(), 0
     if len(network.layers) > 1:
         hidden = network.layers[-1].weight.shape[1]
         root[:hidden] /= np.float32(network.layers[-1].gain)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.folded.model import Texts
 from rdeepsense.errors import InputError
 
-FOLDER = Path(__file__).parent / "templates"
 LONGEST_NAME = 16  # C99 promises 31 letters of an external name, and ours add up to 11
 PER_LINE = 8
 # Degree, micro, ohm, dot and minus, as Unicode's compatible spelling (NFKD) has them.
@@ -62,13 +59,3 @@ def table(kind: str, name: str, values: NDArray[Any], size: str | None = None) -
     lines = [", ".join(items[start : start + PER_LINE]) for start in range(0, len(items), PER_LINE)]
     body = ",\n    ".join(lines)
     return f"const {kind} {name}[{size or len(items)}] = {{\n    {body}}};\n"
-
-
-def joined(parts: Iterable[str]) -> str:
-    """Template files, one after the other."""
-    return "".join((FOLDER / f"{part}.c").read_text() for part in parts)
-
-
-def fill(template: str, values: dict[str, Any]) -> str:
-    """Replace every @key@, once: what is put in is not looked at again."""
-    return re.sub(r"@(\w+)@", lambda match: str(values[match[1]]), template)

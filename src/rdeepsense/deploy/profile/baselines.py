@@ -15,98 +15,33 @@ is the model's prediction, and MCDrop's kept units are divided by the keep proba
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
+from rdeepsense.deploy.c.assemble import Assembly
 from rdeepsense.deploy.c.build import Program
 from rdeepsense.deploy.c.compiled import single
+from rdeepsense.deploy.c.config import switches
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.folded.model import Dense, Folded
 from rdeepsense.deploy.networks import as_float32
 
 DROP_PROB = 0.1
-
-# A linear congruential generator: no other costs as little, and here nothing but cost matters.
-KEPT = """
-static uint32_t drawn = 1;
-static unsigned kept(void)
-{
-    drawn = drawn * 1664525u + 1013904223u;
-    return drawn >= @limit@u;
-}
-"""
-HEADER = """#include "member0/model.h"
-#define MODEL_INPUTS MEMBER0_INPUTS
-#define MODEL_OUTPUTS MEMBER0_OUTPUTS
-#define MODEL_SCRATCH_BYTES MEMBER0_SCRATCH_BYTES
-#define MODEL_OK MEMBER0_OK
-#define PASSES @passes@
-int model_predict(const float *x, @results@, void *scratch);
-"""
-MEMBERS = """#include "model.h"
-
-#include <math.h>
-@includes@
-static int (*const members[])(const float *, @types@, void *) = {@members@};
-"""
-# Measured from the first pass, so that little cancels.
-MOMENTS = """
-int model_predict(const float *x, float *mean, float *std, void *scratch)
-{
-    float first[MODEL_OUTPUTS], m[MODEL_OUTPUTS], s[MODEL_OUTPUTS];
-    int status = members[0](x, first, s, scratch), i, k;
-    for (k = 0; k < MODEL_OUTPUTS; ++k) {
-        mean[k] = 0.0f;
-        std[k] = s[k] * s[k];
-    }
-    for (i = 1; i < PASSES; ++i) {
-        status |= members[i](x, m, s, scratch);
-        for (k = 0; k < MODEL_OUTPUTS; ++k) {
-            const float d = m[k] - first[k];
-            mean[k] += d;
-            std[k] += s[k] * s[k] + d * d;
-        }
-    }
-    for (k = 0; k < MODEL_OUTPUTS; ++k) {
-        const float d = mean[k] / PASSES, var = std[k] / PASSES - d * d;
-        mean[k] = first[k] + d;
-        std[k] = var > 0.0f ? sqrtf(var) : 0.0f;
-    }
-    return status;
-}
-"""
-AVERAGE = """
-int model_predict(const float *x, float *probs, void *scratch)
-{
-    float p[MODEL_OUTPUTS];
-    int status = members[0](x, probs, scratch), i, k;
-    for (i = 1; i < PASSES; ++i) {
-        status |= members[i](x, p, scratch);
-        for (k = 0; k < MODEL_OUTPUTS; ++k) {
-            probs[k] += p[k];
-        }
-    }
-    for (k = 0; k < MODEL_OUTPUTS; ++k) {
-        probs[k] /= PASSES;
-    }
-    return status;
-}
-"""
+C = Path(__file__).parent / "c"
 
 
 class Sampled(Source):
     """A network that drops hidden units at random; of one thread, as its generator is shared."""
 
-    def _of_layers(self) -> dict[str, Any]:
-        values = super()._of_layers()
-        kept = KEPT.replace("@limit@", str(round(DROP_PROB * 2**32)))
-        return {
-            **values,
-            "declared": values["declared"] + kept,
-            "fires": "(h > 0.0f) & kept()",
-        }
+    @cached_property
+    def switches(self) -> dict[str, bool]:
+        return {**switches(self.model), "DROPOUT": True}
+
+    def config(self) -> str:
+        return f"{super().config()}#define DROPPED {round(DROP_PROB * 2**32)}u\n"
 
 
 def point(folded: Folded) -> Folded:
@@ -146,15 +81,11 @@ def ssp(folded: Folded, members: int) -> Program:
 
 
 def _mixture(sources: list[Source], passes: int) -> Program:
-    classes = sources[0].folded.is_classifier
     names = [f"{sources[k % len(sources)].name}_predict" for k in range(passes)]
     includes = "".join(f'#include "{s.name}/model.h"\n' for s in sources)
-    results = "float *probs" if classes else "float *mean, float *std"
-    types = "float *" if classes else "float *, float *"
-    top = HEADER.replace("@passes@", str(passes)).replace("@results@", results)
-    code = MEMBERS.replace("@includes@", includes).replace("@types@", types)
-    code = code.replace("@members@", ", ".join(names)) + (AVERAGE if classes else MOMENTS)
-    files = {"model.h": top, "model.c": code}
+    members = f"{includes}#define PASSES {passes}\n#define MEMBERS {', '.join(names)}\n"
+    around = Assembly("model", sources[0].switches, {"members.h": members})
+    files = {"model.h": around.text(C / "mixture.h"), "model.c": around.text(C / "mixture.c")}
     for source in sources:
         files[f"{source.name}/model.h"] = header(source)
         files[f"{source.name}/model.c"] = source.code()

@@ -19,80 +19,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.deploy.c.assemble import Assembly
 from rdeepsense.deploy.c.build import LIBRARY, Program, Target, build, need_compiler
 from rdeepsense.deploy.c.text import table
 
 COUNTED = ("-march=x86-64-v3",) if platform.machine() in ("x86_64", "AMD64") else ()
 POSIX = "-D_POSIX_C_SOURCE=199309L"  # clock_gettime
 
-TIMES = """#include "model.h"
-
-#include <stddef.h>
-#include <time.h>
-
-static union {
-    float aligned;
-    char bytes[MODEL_SCRATCH_BYTES];
-} scratch;
-
-/* The seconds of each of count predictions of one row. */
-void model_times(const float *x, float *out, double *seconds, size_t count);
-void model_times(const float *x, float *out, double *seconds, size_t count)
-{
-    struct timespec begin, end;
-    size_t i;
-    for (i = 0; i < count; ++i) {
-        clock_gettime(CLOCK_MONOTONIC, &begin);
-        model_predict(x, @out@, &scratch);
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        seconds[i] = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (end.tv_nsec - begin.tv_nsec);
-    }
-}
-"""
-MAIN = """#include "model.h"
-
-#include <stdio.h>
-
-static @row@
-static float out[2 * MODEL_OUTPUTS];
-static union {
-    float aligned;
-    char bytes[MODEL_SCRATCH_BYTES];
-} scratch;
-
-int main(void)
-{
-    char line[256];
-    long kilobytes = 0;
-    const int status = model_predict(row, @out@, &scratch);
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof line, file) && sscanf(line, "VmHWM: %ld", &kilobytes) != 1) {
-    }
-    printf("%ld\\n", kilobytes);
-    return status;
-}
-"""
+C = Path(__file__).parent / "c"
 
 
 class Native:
     """A built program and the row that it predicts."""
 
     def __init__(self, program: Program, row: NDArray[Any]) -> None:
-        folded = program.sources[0].folded
-        out = "out" if folded.is_classifier else "out, out + MODEL_OUTPUTS"
+        source = program.sources[0]
         self.program = program
         self.compiler = need_compiler("this form")
         self.row = np.ascontiguousarray(row, dtype=np.float32)
-        self.out = np.zeros((1 if folded.is_classifier else 2, folded.outputs), np.float32)
-        main = MAIN.replace("@row@", table("float", "row", self.row)).replace("@out@", out)
+        self.out = np.zeros((len(source.model.results), source.model.outputs), np.float32)
+        row_section = {"row.h": f"static {table('float', 'row', self.row)}"}
+        around = Assembly("model", source.switches, row_section)
+        times, once = ({name: around.text(C / name)} for name in ("times.c", "once.c"))
         library, self.executable = build(
             self.compiler,
             program,
             [
-                Target(
-                    ".so", (*LIBRARY, POSIX), {"times.c": TIMES.replace("@out@", out)}, ("-lm",)
-                ),
-                Target("", ("-std=c99", "-O3", *COUNTED), {"main.c": main}, ("-lm",)),
+                Target(".so", (*LIBRARY, POSIX), times, ("-lm",)),
+                Target("", ("-std=c99", "-O3", *COUNTED), once, ("-lm",)),
             ],
         )
         self._library = ctypes.CDLL(str(library))

@@ -1,3 +1,22 @@
+/* Layers of bytes: sums of weights times activations, exact in 32 bits. */
+#if defined(__SSE2__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#elif defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#elif defined(__ARM_FEATURE_DSP)
+#include <arm_acle.h>
+#endif
+
+typedef struct {
+    const int8_t *weight;
+    const float *bias;
+    const float *factor;
+    float least;     /* 255 times the smallest step of what it writes */
+    uint16_t groups; /* of four inputs */
+    uint16_t outputs;
+} layer;
 
 #if defined(__SSE2__) || (defined(__ARM_FEATURE_DSP) && defined(__ARMEL__) && \
                           !defined(__ARM_NEON) && !defined(__ARM_FEATURE_MVE))
@@ -159,8 +178,8 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
     }
 }
 #elif defined(__ARM_FEATURE_DSP) && defined(__ARMEL__)
-#define EVEN(four) ((int16x2_t)((four) & 0x00ff00ffu))
-#define ODD(four) ((int16x2_t)((four) & 0xff00ff00u))
+#define EVEN(four) ((int16x2_t)((four)&0x00ff00ffu))
+#define ODD(four) ((int16x2_t)((four)&0xff00ff00u))
 static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
                       int32_t *restrict sum)
 {
@@ -180,8 +199,8 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
     }
     for (; g < groups; ++g) {
         for (j = 0; j < n; ++j, w += 4) {
-            sum[j] += x[4 * g] * w[0] + x[4 * g + 1] * w[1] + x[4 * g + 2] * w[2] +
-                      x[4 * g + 3] * w[3];
+            sum[j] +=
+                x[4 * g] * w[0] + x[4 * g + 1] * w[1] + x[4 * g + 2] * w[2] + x[4 * g + 3] * w[3];
         }
     }
 }

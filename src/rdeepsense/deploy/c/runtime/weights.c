@@ -1,4 +1,6 @@
+#include <stdint.h>
 
+#if INT8
 /* Wide registers read past the last block. */
 #if defined(__SSE2__) || defined(__x86_64__) || defined(__ARM_NEON)
 #define PAD 256
@@ -7,3 +9,6 @@
 #else
 #define PAD 0
 #endif
+#endif
+
+#include "tables.h"

@@ -1,3 +1,17 @@
+/* From inputs to the columns of the last layer, in bytes. */
+
+static const layer layers[] = {LAYER_TABLE};
+
+typedef struct {
+    int32_t sum[SUMS];
+    float raw[COLUMNS];
+    uint8_t byte[ROOM]; /* the inputs' high ones, then activations */
+    union {
+        uint8_t low[ROOM];        /* the inputs' low ones */
+        uint16_t group[ROOM / 4]; /* of four activations: those that are not all zero */
+    } room;
+} work;
+typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
 
 /* For loops of a few instructions. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
@@ -88,19 +102,23 @@ static float to_bytes(const layer *l, const int32_t *restrict sum, float step,
 /* The columns of the last layer, in work->raw. */
 static int network(const float *x, work *w)
 {
-    int status = @NAME@_OK;
+    int status = MODEL_OK;
     float step = 1.0f;
     unsigned i, l;
-    for (i = 0; i < @NAME@_INPUTS; ++i) {
+    for (i = 0; i < MODEL_INPUTS; ++i) {
         /* In halves of a step, so that adding 1 and shifting rounds. */
-        float z = (x[i] - @name@_centre[i]) * @name@_per_step[i];
+        float z = (x[i] - model_centre[i]) * model_per_step[i];
         uint32_t q;
         if (size_of(z) > size_of(LIMIT)) {
             if (size_of(z) > INFINITE) {
-                @on_nan@
+#if REFUSES_NAN
+                return MODEL_NAN;
+#else
+                z = 0.0f;
+#endif
             } else {
                 z = z > 0.0f ? LIMIT : -LIMIT;
-                status = @NAME@_OUT_OF_RANGE;
+                status = MODEL_OUT_OF_RANGE;
             }
         }
         q = (uint32_t)((int32_t)z + ZERO) >> 1;
@@ -131,7 +149,7 @@ static int network(const float *x, work *w)
         step = to_bytes(layers + l, w->sum, step, w->byte);
     }
     for (i = 0; i < layers[l].outputs; ++i) {
-        w->raw[i] = (float)w->sum[i] * (layers[l].factor[i] * step) + @name@_head_bias[i];
+        w->raw[i] = (float)w->sum[i] * (layers[l].factor[i] * step) + model_head_bias[i];
     }
     return status;
 }

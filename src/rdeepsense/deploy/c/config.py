@@ -1,0 +1,109 @@
+"""The configuration of the runtime: its switches, and the section that model.c has of its own."""
+
+from __future__ import annotations
+
+from rdeepsense.deploy.c.inputs import CModel
+from rdeepsense.deploy.c.links import macros
+from rdeepsense.deploy.c.tables import Table, is_shifted
+from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.quantise import BLOCK, BYTE, Int8Network
+from rdeepsense.link import OPERATIONS, LocationWidth
+
+FUNCTIONS = tuple(name for name, count in OPERATIONS.items() if count == 1)
+LINK = "/* Where output k lies and how wide it is, from the columns of the last layer. */\n"
+
+
+def switches(model: CModel) -> dict[str, bool]:
+    """Every switch of the runtime, by the name that its #if has."""
+    kinds = {str(layer.weight.dtype) for layer in model.network.layers}
+    laplace, used = model.laplace, _link(model)[1]
+    return {
+        "INT8": "int8" in kinds,
+        "HALVES": "float16" in kinds,
+        "SINGLES": "float32" in kinds,
+        "CLASSES": model.is_classifier,
+        "SHIFTED": is_shifted(model),
+        "REFUSES_NAN": model.missing == "refuse",
+        "JUDGES": model.sure is not None,
+        "LAPLACE": laplace is not None,
+        "LAPLACE_READS_HIDDEN": laplace is not None and model.hidden > 0,
+        "LAPLACE_READS_INPUTS": laplace is not None and model.hidden + 1 < len(laplace.root),
+        "DROPOUT": False,  # for what a model's cost is compared with
+        **{f"USES_{name.upper()}": name in used for name in FUNCTIONS},
+    }
+
+
+def config(model: CModel, tables: list[Table]) -> str:
+    """config.h: the tables' declarations, sizes, layers and link."""
+    ins, sums, columns = rooms(model)
+    rows = _layers(model)
+    table = "".join(f" \\\n    {row}" + "," * (row is not rows[-1]) for row in rows)
+    lines = [
+        *(t.declaration() for t in tables),
+        "",
+        f"#define LAYERS {len(rows)}",
+        f"#define LAYER_TABLE{table}",
+        f"#define ROOM {ins} /* for the inputs of a layer */",
+        f"#define SUMS {sums} /* of a layer */",
+    ]
+    if isinstance(model.network, Int8Network):
+        lines.append(f"#define COLUMNS {columns} /* of the last layer */")
+        lines.append(f"#define LIMIT {number(2 * model.network.levels)}")
+        lines.append(f"#define ZERO {2 * model.network.levels + 1}")
+    if model.laplace is not None:
+        lines.append(f"#define LAPLACE_ROWS {len(model.laplace.root)}")
+        lines.append(f"#define LAPLACE_HIDDEN {model.hidden} /* rows before those of the inputs */")
+    link = _link(model)[0]
+    return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
+
+
+def scratch_bytes(model: CModel) -> int:
+    """The size of the runtime's `work`."""
+    ins, sums, columns = rooms(model)
+    if isinstance(model.network, Int8Network):
+        return _up(4 * sums + 4 * columns + 2 * ins, 4)
+    laplace = 0 if model.laplace is None else len(model.laplace.root)
+    return _up(4 * ins + 4 * sums + 2 * ins, 4) + 4 * laplace
+
+
+def rooms(model: CModel) -> tuple[int, int, int]:
+    """How many inputs and sums a layer can have, rounded up as the kernels like it; columns."""
+    block = BLOCK if isinstance(model.network, Int8Network) else 1
+    return _up(max(model.widths[:-1]), 4), _up(max(model.widths[1:]), block), model.widths[-1]
+
+
+def _link(model: CModel) -> tuple[str, set[str]]:
+    """The macros of the link, and the functions that it and a Laplace part need."""
+    needed = set() if model.laplace is None else {"sqrt"}
+    if not isinstance(model.link, LocationWidth):
+        return "", needed
+    outputs = f"{model.name.upper()}_OUTPUTS"
+    text, used = macros(model.link, outputs, model.laplace is not None)
+    return text, used | needed
+
+
+def _layers(model: CModel) -> list[str]:
+    """The initialisers of the layers."""
+    name, widths, network = model.name, model.widths, model.network
+    rows = []
+    if isinstance(network, Int8Network):
+        offset = 0
+        for k, layer in enumerate(network.layers):
+            rows.append(
+                f"{{{name}_weights + {offset}, {name}_bias_{k}, {name}_factor_{k}, "
+                f"{number(BYTE * layer.least)}, {_up(widths[k], 4) // 4}, {widths[k + 1]}}}"
+            )
+            offset += layer.packed().size
+        return rows
+    kinds = {layer.dtype for layer in network.layers}
+    for k, stored in enumerate(network.layers):
+        weight = f"{name}_weight_{k}"
+        if len(kinds) > 1:
+            weight = f"{weight}, 0" if stored.dtype == "float16" else f"0, {weight}"
+        gain = f"{number(stored.gain)}, " if "float16" in kinds else ""
+        rows.append(f"{{{weight}, {name}_bias_{k}, {gain}{widths[k + 1]}}}")
+    return rows
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step

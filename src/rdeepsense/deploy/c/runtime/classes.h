@@ -1,0 +1,62 @@
+#if LAPLACE
+int model_predict(const float *x, float *probs, float *epistemic, void *scratch)
+#else
+int model_predict(const float *x, float *probs, void *scratch)
+#endif
+{
+    work *w = scratch;
+    const int status = network(x, w);
+    float most, total = 0.0f;
+#if LAPLACE
+    float squared, middle = 0.0f;
+#endif
+    unsigned k;
+#if REFUSES_NAN
+    if (status == MODEL_NAN) {
+        word nan;
+        nan.bits = 0x7fc00000u;
+        for (k = 0; k < MODEL_OUTPUTS; ++k) {
+            probs[k] = nan.value;
+#if LAPLACE
+            epistemic[k] = nan.value;
+#endif
+        }
+        return status;
+    }
+#endif
+#if LAPLACE
+    squared = squared_size(w->laplace);
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        middle += w->raw[k] / MODEL_OUTPUTS;
+    }
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        w->raw[k] = (w->raw[k] - middle) / root(1.0f + model_gain[k] * squared);
+        epistemic[k] = model_epistemic[k] * root(squared);
+    }
+#endif
+    most = w->raw[0];
+    for (k = 1; k < MODEL_OUTPUTS; ++k) {
+        most = w->raw[k] > most ? w->raw[k] : most;
+    }
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        probs[k] = exp_of_minus(w->raw[k] - most);
+        total += probs[k];
+    }
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        probs[k] /= total;
+    }
+    return status;
+}
+
+#if JUDGES
+int model_is_sure(const float *probs)
+{
+    unsigned k;
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        if (probs[k] >= MODEL_SURE_PROB) {
+            return 1;
+        }
+    }
+    return 0;
+}
+#endif

@@ -1,0 +1,27 @@
+/* Plain C99: no library is called, nothing is allocated, nothing global is written. */
+#include "model.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config.h"
+
+#include "numbers.h"
+
+#if LAPLACE
+#include "laplace.h"
+#endif
+
+#if INT8
+#include "int8_kernels.h"
+
+#include "int8_network.h"
+#else
+#include "float_network.h"
+#endif
+
+#if CLASSES
+#include "classes.h"
+#else
+#include "regression.h"
+#endif

@@ -1,0 +1,58 @@
+#ifndef MODEL_H
+#define MODEL_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "sizes.h"
+
+/* What predict returns. */
+#define MODEL_OK 0
+#define MODEL_NAN 1          /* an input is NaN, and so is every output */
+#define MODEL_OUT_OF_RANGE 2 /* an input was moved to the end of its range */
+
+#if LAPLACE && CLASSES
+/* epistemic gets MODEL_OUTPUTS numbers: the standard deviation of each logit that is doubt about
+   what was learnt, not noise of the data. Larger ones are of inputs less like the training rows.
+   Laplace approximation of the last layer; probs hold it already. */
+#define MODEL_EPISTEMIC 1
+
+#elif LAPLACE
+/* epistemic gets MODEL_OUTPUTS numbers: the part of std that is doubt about what was learnt, not
+   noise of the data. Larger ones are of inputs less like the training rows. Laplace approximation
+   of the last layer; std holds it already. */
+#define MODEL_EPISTEMIC 1
+
+#endif
+#if CLASSES
+/* x: sensor values in their own units. probs gets MODEL_OUTPUTS probabilities. Any number of
+   threads may call it, each with its own scratch. */
+#else
+/* x: sensor values in their own units. mean and std, in the target's units, get MODEL_OUTPUTS
+   numbers each. Any number of threads may call it, each with its own scratch. */
+#endif
+#if CLASSES && LAPLACE
+int model_predict(const float *x, float *probs, float *epistemic, void *scratch);
+#elif CLASSES
+int model_predict(const float *x, float *probs, void *scratch);
+#elif LAPLACE
+int model_predict(const float *x, float *mean, float *std, float *epistemic, void *scratch);
+#else
+int model_predict(const float *x, float *mean, float *std, void *scratch);
+#endif
+
+#if JUDGES
+/* Whether a prediction is among the surer ones: the threshold was chosen at export. */
+#if CLASSES
+int model_is_sure(const float *probs);
+#else
+int model_is_sure(const float *std);
+#endif
+
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif

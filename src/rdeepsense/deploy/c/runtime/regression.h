@@ -1,0 +1,59 @@
+#if LAPLACE
+int model_predict(const float *x, float *mean, float *std, float *epistemic, void *scratch)
+#else
+int model_predict(const float *x, float *mean, float *std, void *scratch)
+#endif
+{
+    work *w = scratch;
+    const int status = network(x, w);
+#if LAPLACE
+    float squared;
+#endif
+    unsigned k;
+#if REFUSES_NAN
+    if (status == MODEL_NAN) {
+        word nan;
+        nan.bits = 0x7fc00000u;
+        for (k = 0; k < MODEL_OUTPUTS; ++k) {
+            mean[k] = std[k] = nan.value;
+#if LAPLACE
+            epistemic[k] = nan.value;
+#endif
+        }
+        return status;
+    }
+#endif
+#if LAPLACE
+    squared = squared_size(w->laplace);
+#endif
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+#if LAPLACE
+        const float s = model_spread[k] * root(VARIANCE(w->raw, k) + model_gain[k] * squared);
+#else
+        const float s = model_spread[k] * WIDTH(w->raw, k);
+#endif
+#if SHIFTED
+        mean[k] = LOCATION(w->raw, k) + model_shift[k] * s;
+#else
+        mean[k] = LOCATION(w->raw, k);
+#endif
+        std[k] = s;
+#if LAPLACE
+        epistemic[k] = model_epistemic[k] * root(squared);
+#endif
+    }
+    return status;
+}
+
+#if JUDGES
+int model_is_sure(const float *std)
+{
+    unsigned k;
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        if (!(std[k] <= model_sure_std[k])) {
+            return 0;
+        }
+    }
+    return 1;
+}
+#endif

@@ -1,0 +1,109 @@
+/* Checks every table bit by bit and the predictions for some rows; exits with the result. */
+#include "model.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "rows.h"
+
+#include "predict_into.h"
+
+typedef union {
+    float value;
+    uint32_t bits;
+} word;
+
+static union {
+    float aligned;
+    unsigned char bytes[MODEL_SCRATCH_BYTES];
+} scratch;
+
+static float out[PARTS][MODEL_OUTPUTS];
+
+static int failures;
+
+static void expect(int good, const char *what)
+{
+    if (!good) {
+        printf("FAILED: %s\n", what);
+        ++failures;
+    }
+}
+
+static uint32_t bits_of(float value)
+{
+    word w;
+    w.value = value;
+    return w.bits;
+}
+
+static int predict(const float *x)
+{
+    return predict_into(x, out[0], MODEL_OUTPUTS, &scratch);
+}
+
+/* The sum of all numbers, each times a factor of its own. Any single change of a table changes
+   this: every factor is odd, so it has an inverse. */
+#define ADD(table, size, word_of)               \
+    for (i = 0; i < (size); ++i, factor += 2) { \
+        sum += word_of((table)[i]) * factor;    \
+    }
+
+static void check_tables(void)
+{
+    uint32_t sum = 0, factor = 1, i;
+    ADD_TABLES
+    expect(sum == CHECKSUM, "the tables hold the exported numbers");
+}
+
+static float distance(float a, float b)
+{
+    return a > b ? a - b : b - a;
+}
+
+static void check_row(int row)
+{
+    const int first = row * MODEL_OUTPUTS;
+    int k;
+    expect(predict(inputs + row * MODEL_INPUTS) == MODEL_OK, "the row is in range");
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+#if CLASSES
+        expect(distance(out[0][k], expected_probs[first + k]) <= TOLERANCE, "probability");
+#else
+        const float mean = expected_mean[first + k], std = expected_std[first + k];
+        const float size = mean > 0 ? mean : -mean;
+        expect(distance(out[0][k], mean) <= TOLERANCE * std + 1e-6f * size, "mean");
+        expect(distance(out[1][k], std) <= TOLERANCE * std, "std");
+#endif
+#if LAPLACE
+        const float wanted = expected_epistemic[first + k];
+        expect(distance(out[PARTS - 1][k], wanted) <= TOLERANCE * wanted, "epistemic");
+#endif
+    }
+}
+
+int main(void)
+{
+    float x[MODEL_INPUTS];
+    word nan;
+    int i, row;
+    check_tables();
+    for (row = 0; row < ROWS; ++row) {
+        check_row(row);
+    }
+    for (i = 0; i < MODEL_INPUTS; ++i) {
+        x[i] = inputs[i];
+    }
+    x[MODEL_INPUTS - 1] = 3e38f;
+    expect(predict(x) == MODEL_OUT_OF_RANGE, "an input of 3e38 is out of range");
+    nan.bits = 0x7fc00000u;
+    x[MODEL_INPUTS - 1] = nan.value;
+#if REFUSES_NAN
+    expect(predict(x) == MODEL_NAN, "an input that is NaN is told");
+#else
+    expect(predict(x) == MODEL_OK, "an input that is NaN counts as its mean");
+#endif
+    printf(failures ? "self-test failed\n" : "self-test passed\n");
+    return failures ? 1 : 0;
+}

@@ -1,1 +1,0 @@
-    add_rows(@hidden@, w->value, w->index, count, w->doubt);

@@ -1,5 +1,0 @@
-
-static float square(float x)
-{
-    return x * x;
-}
