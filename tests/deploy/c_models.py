@@ -22,7 +22,7 @@ STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 def write(source: Source, folder: Path, X: Any = ()) -> Path:
     """The C of a model in a new folder."""
     folder.mkdir()
-    rows = np.asarray(X, dtype=np.float64).reshape(-1, source.folded.inputs)
+    rows = np.asarray(X, dtype=np.float64).reshape(-1, source.model.inputs)
     for name, text in {
         "model.h": header(source),
         "model.c": source.code(),
@@ -52,12 +52,11 @@ def predict(
 ) -> tuple[list[int], NDArray[np.float32]]:
     """Status of each row; and (2, rows, outputs), or (rows, classes).
 
-    Of a model with a doubt, (3, rows, outputs) or (2, rows, classes).
+    Of a model with a Laplace part, (3, rows, outputs) or (2, rows, classes).
     """
-    folded = source.folded
     rows = np.ascontiguousarray(X, dtype=np.float32)
-    parts = (1 if folded.is_classifier else 2) + (folded.doubt is not None)
-    out = np.full((parts, len(rows), folded.outputs), -7, dtype=np.float32)
+    parts = len(source.model.results)
+    out = np.full((parts, len(rows), source.model.outputs), -7, dtype=np.float32)
     scratch = np.zeros(source.scratch_bytes() // 4 + 1, dtype=np.float32)
     function = getattr(library, f"{source.name}_predict")
     status = [

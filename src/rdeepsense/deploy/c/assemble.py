@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 RUNTIME = Path(__file__).parent / "runtime"
+SWITCHES = "switches.h"  # there are none left in an export
 INCLUDE = re.compile(r'#include "(\w+\.h)"')
 DIRECTIVE = re.compile(r"#(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)")
 
@@ -33,6 +34,8 @@ class Assembly:
         lines = path.read_text().splitlines(keepends=True)
         for line in chosen(lines, self.switches):
             found = INCLUDE.match(line)
+            if found and found[1] == SWITCHES:
+                continue
             if found and found[1] in self.sections:
                 yield self.sections[found[1]]
             elif found and found[1] != "model.h" and (RUNTIME / found[1]).exists():

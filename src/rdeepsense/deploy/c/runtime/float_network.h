@@ -1,4 +1,4 @@
-/* Layers with float weights, singles or halves; float sums. */
+/* Layers with float weights and float sums. */
 
 #if HALVES
 #if defined(__F16C__) && defined(__AVX2__) && defined(__FMA__)

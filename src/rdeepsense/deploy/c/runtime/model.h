@@ -5,6 +5,7 @@
 extern "C" {
 #endif
 
+#include "switches.h"
 #include "sizes.h"
 
 /* What predict returns. */

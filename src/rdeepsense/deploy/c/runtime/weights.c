@@ -1,5 +1,7 @@
 #include <stdint.h>
 
+#include "switches.h"
+
 #if INT8
 /* Wide registers read past the last block. */
 #if defined(__SSE2__) || defined(__x86_64__) || defined(__ARM_NEON)

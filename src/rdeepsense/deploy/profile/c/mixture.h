@@ -1,4 +1,5 @@
 /* A mixture of passes, which is called like the model that it is compared with. */
+#include "switches.h"
 #include "members.h"
 
 #define MODEL_INPUTS MEMBER0_INPUTS

@@ -1,0 +1,50 @@
+"""The runtime's own build: its files as they lie, beside headers that hold a model's sections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rdeepsense.deploy.c.assemble import RUNTIME
+from rdeepsense.deploy.c.header import sizes
+from rdeepsense.deploy.c.selftest import rows_section
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.text import table
+from rdeepsense.deploy.folded.model import Dense, Folded
+from rdeepsense.deploy.networks import as_float32
+
+EXAMPLE = Path(__file__).parent / "example"
+FILES = [str(RUNTIME / name) for name in ("model.c", "weights.c", "selftest.c")]
+
+
+def sections(source: Source, X: Any) -> dict[str, str]:
+    """The headers that the runtime includes."""
+    switches = "".join(f"#define {name} {int(on)}\n" for name, on in source.switches.items())
+    tables = "\n".join(table(t.kind, t.name, t.values, t.size) for t in source.tables)
+    return {
+        "switches.h": switches,
+        "sizes.h": sizes(source),
+        "config.h": source.config(),
+        "tables.h": tables,
+        "rows.h": rows_section(source, X),
+    }
+
+
+def example() -> tuple[Source, Any]:
+    """Gaussian, 3-5-2, of numbers that a reader can follow."""
+    hidden = Dense(np.linspace(-1.75, 1.75, 15).reshape(5, 3), np.array([0.5, 0, -0.5, 0.25, 1]))
+    last = Dense(np.array([[1, -1, 0.5, 0, 2], [0, 0.5, -0.25, 1, 0]]), np.array([0.125, -1]))
+    folded = Folded(
+        "gaussian",
+        centre=np.array([20.0, 0, -3]),
+        scale=np.array([4.0, 0.5, 1]),
+        layers=(hidden, last),
+        floor=1e-4,
+        spread=np.array([2.0]),
+        shift=np.zeros(1),
+        version="0.0",
+    )
+    X = np.array([[20.0, 0, -3], [24, 0.25, -2], [14, -0.5, -4]])
+    return Source(folded, as_float32(folded), sure=np.array([1.5])), X

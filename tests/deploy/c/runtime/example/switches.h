@@ -1,0 +1,15 @@
+#define INT8 0
+#define HALVES 0
+#define SINGLES 1
+#define CLASSES 0
+#define SHIFTED 0
+#define REFUSES_NAN 1
+#define JUDGES 1
+#define LAPLACE 0
+#define LAPLACE_READS_HIDDEN 0
+#define LAPLACE_READS_INPUTS 0
+#define DROPOUT 0
+#define USES_SOFTPLUS 1
+#define USES_EXP 0
+#define USES_SQRT 1
+#define USES_SQUARE 0

@@ -1,0 +1,122 @@
+/* Layers of singles and halves against plain loops, and a network worked out by hand. */
+#include "expect.h"
+
+#define MODEL_OK 0
+#define MODEL_NAN 1
+#define MODEL_OUT_OF_RANGE 2
+#define MODEL_INPUTS 2
+#define MODEL_OUTPUTS 1
+#define MODEL_REACH 1000.0f
+#define MODEL_SCRATCH_BYTES (6 * 64 + 4 * 70)
+#define INT8 0
+#define SINGLES 1
+#define HALVES 1
+#define CLASSES 0
+#define LAPLACE 0
+#define LAPLACE_READS_INPUTS 0
+#define LAPLACE_READS_HIDDEN 0
+#define DROPOUT 0
+#define REFUSES_NAN 1
+#define USES_SOFTPLUS 0
+#define USES_EXP 0
+#define USES_SQRT 0
+#define USES_SQUARE 0
+#define ROOM 64
+#define SUMS 70
+#define LAYERS 2
+
+/* h = max(0, W z + b) with z = (x - centre) / 2; the hidden layer is of singles, the last one of
+   halves: 1, -2 and 0.5, with a gain of 4. */
+static const float model_centre[] = {1.0f, -1.0f}, model_per_scale[] = {0.5f, 0.5f};
+static const float first[] = {1.0f, -1.0f, 2.0f, 1.0f, 1.0f, 1.0f}, bias_0[] = {0.0f, 1.0f, -3.0f};
+static const uint16_t last[] = {0x3c00, 0xc000, 0x3800};
+static const float bias_1[] = {0.25f};
+#define LAYER_TABLE              \
+    {0, first, bias_0, 1.0f, 3}, \
+    {                            \
+        last, 0, bias_1, 4.0f, 1 \
+    }
+
+#include "numbers.h"
+
+#include "float_network.h"
+
+static void test_widen_is_exact(void)
+{
+    unsigned bits;
+    for (bits = 0; bits < 0x10000u; ++bits) {
+        const int exponent = (int)(bits >> 10 & 31u), mantissa = (int)(bits & 1023u);
+        const double size =
+            exponent == 0 ? ldexp(mantissa, -24) : ldexp(1024 + mantissa, exponent - 25);
+        if (exponent < 31) { /* no weight is infinite or NaN */
+            EXPECT((double)widen((uint16_t)bits) == (bits & 0x8000u ? -size : size));
+        }
+    }
+}
+
+/* Both kernels against sum_j += value_c W_cj in doubles, for every rest of their loops. */
+static void test_kernels(void)
+{
+    static float single[64 * 70], value[64], found[70];
+    static uint16_t half[64 * 70], index[64];
+    unsigned n, count, i, c, j, kind;
+    for (i = 0; i < 64 * 70; ++i) {
+        half[i] = (uint16_t)((draw(2) << 15) | (12 + draw(6)) << 10 | draw(1024));
+        single[i] = widen(half[i]);
+    }
+    for (n = 1; n <= 70; n += n < 20 ? 1 : 7) {
+        for (count = 0; count <= 40; count += 4) {
+            for (kind = 0; kind < 2; ++kind) {
+                layer l = {half, single, 0, 1.0f, 0};
+                l.outputs = (uint16_t)n;
+                for (c = 0; c < count; ++c) {
+                    value[c] = (float)draw(1000) / 500.0f - 1.0f;
+                    index[c] = (uint16_t)draw(64);
+                }
+                for (j = 0; j < n; ++j) {
+                    found[j] = 0.5f;
+                }
+                (kind ? add_singles : add_halves)(&l, value, index, count, found);
+                for (j = 0; j < n; ++j) {
+                    double wanted = 0.5, size = 0.5;
+                    for (c = 0; c < count; ++c) {
+                        const double term = (double)value[c] * single[index[c] * n + j];
+                        wanted += term;
+                        size += fabs(term);
+                    }
+                    EXPECT(fabs(found[j] - wanted) <= 2e-6 * size);
+                }
+            }
+        }
+    }
+}
+
+static void test_network_by_hand(void)
+{
+    work w;
+    word nan;
+    float x[2];
+    /* z = (2, 3), h = (5, 2, 4), raw = 0.25 + 4 (5 - 2 * 2 + 0.5 * 4). */
+    x[0] = 5.0f, x[1] = 5.0f;
+    EXPECT(network(x, &w) == MODEL_OK);
+    EXPECT(w.raw[0] == 12.25f);
+    /* z = (0, -1) leaves h = (0, 0, 0). */
+    x[0] = 1.0f, x[1] = -3.0f;
+    EXPECT(network(x, &w) == MODEL_OK);
+    EXPECT(w.raw[0] == 0.25f);
+    /* z = (1000, 0), moved there: h = (1000, 0, 1997). */
+    x[0] = 3e38f, x[1] = -1.0f;
+    EXPECT(network(x, &w) == MODEL_OUT_OF_RANGE);
+    EXPECT(w.raw[0] == 0.25f + 4.0f * (1000.0f + 0.5f * 1997.0f));
+    nan.bits = 0x7fc00000u;
+    x[0] = nan.value;
+    EXPECT(network(x, &w) == MODEL_NAN);
+}
+
+int main(void)
+{
+    test_widen_is_exact();
+    test_kernels();
+    test_network_by_hand();
+    return failures;
+}
