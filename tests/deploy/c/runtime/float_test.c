@@ -118,5 +118,5 @@ int main(void)
     test_widen_is_exact();
     test_kernels();
     test_network_by_hand();
-    return failures;
+    return failures != 0;
 }

@@ -17,13 +17,13 @@
 #define SUMS 192
 #define COLUMNS 1
 #define LAYERS 1
-#define LIMIT 200.0f
-#define ZERO 201
+#define LIMIT 2000.0f
+#define ZERO 2001
 
 /* One layer of weight 3, of an input of 2 levels for each unit around 10: raw = 3 q / 2 + 0.25, as
-   the bias takes the inputs' zero, level 100, off the sums. */
+   the bias takes the inputs' zero, level 1000, off the sums. */
 static const float model_centre[] = {10.0f}, model_per_step[] = {4.0f}, model_head_bias[] = {0.25f};
-static const float bias_0[] = {-300.0f}, factor_0[] = {0.5f};
+static const float bias_0[] = {-3000.0f}, factor_0[] = {0.5f};
 static const int8_t weights_0[4 + 256] = {3};
 #define LAYER_TABLE                             \
     {                                           \
@@ -140,8 +140,8 @@ static void test_network_by_hand(void)
     EXPECT(network(&x, &w) == MODEL_OK && w.raw[0] == 15.25f);
     x = 15.2f; /* 10.4 levels, which are 10 */
     EXPECT(network(&x, &w) == MODEL_OK && w.raw[0] == 15.25f);
-    x = -1e30f; /* -100 levels */
-    EXPECT(network(&x, &w) == MODEL_OUT_OF_RANGE && w.raw[0] == -149.75f);
+    x = -1e30f; /* -1000 levels */
+    EXPECT(network(&x, &w) == MODEL_OUT_OF_RANGE && w.raw[0] == -1499.75f);
     nan.bits = 0x7fc00000u;
     EXPECT(network(&nan.value, &w) == MODEL_NAN);
 }
@@ -152,5 +152,5 @@ int main(void)
     test_bytes_by_hand();
     test_the_largest_counts_wherever_it_is();
     test_network_by_hand();
-    return failures;
+    return failures != 0;
 }
