@@ -69,13 +69,18 @@ static void test_stated_bounds(void)
 {
     double minus = 0, power = 0, soft = 0, square_root = 0;
     int i;
-    for (i = -87000; i <= 100000; ++i) {
-        const float x = (float)i / 1000.0f, near = powf(10.0f, (float)i / 2700.0f);
-        const double d = x;
-        minus = larger(minus, apart(exp_of_minus(x), exp(-fmin(fabs(d), 87))));
-        power = larger(power, apart(exp_of(x), exp(fmin(d, 87))));
-        soft = larger(soft, apart(softplus(x), fmax(d, 0) + log1p(exp(-fabs(d)))));
-        soft = larger(soft, apart(softplus(near), fmax(near, 0) + log1p(exp(-near))));
+    for (i = -174000; i <= 200000; ++i) {
+        const float sweep = (float)i / 2000.0f;                       /* -87 to 100 */
+        const float near = powf(10.0f, (float)(i - 13000) / 5054.0f); /* 1e-37 to 1e37 */
+        const float each[] = {sweep, near, near < 87.0f ? -near : -87.0f};
+        int j;
+        for (j = 0; j < 3; ++j) {
+            const float x = each[j];
+            const double d = x;
+            minus = larger(minus, apart(exp_of_minus(x), exp(-fmin(fabs(d), 87))));
+            power = larger(power, apart(exp_of(x), exp(fmin(d, 87))));
+            soft = larger(soft, apart(softplus(x), fmax(d, 0) + log1p(exp(-fabs(d)))));
+        }
         square_root = larger(square_root, apart(root(near), sqrt(near)));
     }
     EXPECT(minus <= BOUND_exp_of_minus);
