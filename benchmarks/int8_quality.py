@@ -17,10 +17,11 @@ import numpy as np
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.deploy.fine_tune import fine_tuned
-from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.networks import standardised
+from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.deploy.networks import runner
 from rdeepsense.deploy.quality import quality
 from rdeepsense.deploy.quantise import quantise
+from rdeepsense.estimators.base import fitted_model
 from rdeepsense.experiments.tasks.simulate import SIMULATORS
 from rdeepsense.progress import progress_for
 
@@ -70,15 +71,18 @@ def main() -> None:
     print(f"{'task':10s} {'rows':>5s} {'NLL':>8s} {'int8':>8s} {'tuned':>8s}  coverage of 90 %")
     for name in (*SIMULATORS, *LAWS):
         model, X, y = fitted(name, arguments.rows, settings)
-        folded = fold(model)
-        plain = quantise(folded, X[::2], standardised(folded))
-        tuned = fine_tuned(model, folded, X[::2], y[::2], progress_for(True))
-        found = [quality(model, folded, network, X[1::2], y[1::2]) for network in (plain, tuned)]
-        figures = [found[0]["before"], *(one["after"] for one in found)]
+        fit = fitted_model(model)
+        folded = fold_fitted(fit)
+        plain = quantise(folded, X[::2])
+        tuned = fine_tuned(fit, folded, X[::2], y[::2], progress_for(True))
+        found = [
+            quality(runner(folded, network), fit, X[1::2], y[1::2]) for network in (plain, tuned)
+        ]
+        figures = [found[0].before, *(one.after for one in found)]
         covered = [f"{one['coverage_90']:.4f}" for one in figures if "coverage_90" in one]
         print(
-            f"{name:10s} {found[0]['rows']:5d} {figures[0]['nll']:8.4f} "
-            f"{found[0]['nll_change']:+8.4f} {found[1]['nll_change']:+8.4f}  {' '.join(covered)}",
+            f"{name:10s} {found[0].rows:5d} {figures[0]['nll']:8.4f} "
+            f"{found[0].nll_change:+8.4f} {found[1].nll_change:+8.4f}  {' '.join(covered)}",
             flush=True,
         )
 

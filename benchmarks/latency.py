@@ -6,7 +6,7 @@ One core, batch 1, one run: all forms of a network take turns in every round, an
 with the smallest median counts, so a busy machine slows all alike. Net A is 16-500-500-500-4 (gas
 sensors, mean and std of two gases), net B 250-500-500-500-500 (blood pressure, mean and std of a
 curve of 250 points), trained for a few hundred steps on simulated data: enough for ReLU to be zero
-as often as in use; the row that is predicted has the median number of zeros. C and its rivals are
+as often as in use; the row that is predicted has the median number of zeros. C and baselines are
 timed inside C, the others from Python. `off` is how far a form's mean is from the float64 model's.
 """
 
@@ -23,11 +23,13 @@ import numpy as np
 import torch
 
 import rdeepsense as rds
-from rdeepsense.deploy.profile import devices as profiles
 from rdeepsense.deploy.profile import energy
-from rdeepsense.deploy.profile.candidates import form
-from rdeepsense.deploy.profile.measure import machine, profile
-from rdeepsense.deploy.profile.subject import Form, Missing, Subject
+from rdeepsense.deploy.profile.candidate import Candidate, Missing
+from rdeepsense.deploy.profile.candidates import candidate
+from rdeepsense.deploy.profile.devices import DEFAULT
+from rdeepsense.deploy.profile.measure import measure
+from rdeepsense.deploy.profile.profiled_model import ProfiledModel
+from rdeepsense.deploy.profile.side_by_side import ProfileReport, energy_label, machine
 from rdeepsense.errors import MissingExtraError
 from rdeepsense.experiments.tasks import catalogue
 from rdeepsense.files import write_whole
@@ -53,7 +55,7 @@ MOST_FOR_STD = {"A": 1.03}  # instructions of mean and std, over those of the me
 MOST_FOR_CTYPES = 2.0  # microseconds
 
 
-def trained(task: str, steps: int, path: Path) -> Subject:
+def trained(task: str, steps: int, folder: Path) -> ProfiledModel:
     """A network trained on simulated rows."""
     data = catalogue.load(task, rows=ROWS)
     model = rds.RDeepSenseRegressor(
@@ -63,27 +65,27 @@ def trained(task: str, steps: int, path: Path) -> Subject:
         random_state=0,
         verbose=False,
     )
-    model.fit(data.X, data.y).save(path)
-    return Subject(path, path.parent)
+    return ProfiledModel.of(model.fit(data.X, data.y), folder)
 
 
-def zeros(subject: Subject) -> list[float]:
+def zeros(profiled: ProfiledModel) -> list[float]:
     """The share of each hidden layer's units that ReLU made zero."""
-    h, shares = subject.rows - subject.folded.centre, []
-    for layer in subject.folded.layers[:-1]:
+    layers = profiled.folded.layers
+    h, shares = profiled.rows - layers.centre, []
+    for layer in layers.dense[:-1]:
         h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         shares.append(float(np.mean(h == 0)))
     return shares
 
 
-def forms_of(subject: Subject) -> list[Form | Missing]:
+def candidates_of(profiled: ProfiledModel) -> list[Candidate | Missing]:
     """Peers first, then all forms of the library."""
-    forms: list[Form | Missing] = list(latency_peers.onnxruntime_forms(subject))
+    found: list[Candidate | Missing] = list(latency_peers.onnxruntime_candidates(profiled))
     try:
-        forms += latency_peers.litert_forms(subject)
+        found += latency_peers.litert_candidates(profiled)
     except MissingExtraError as error:
-        forms.append(Missing("litert-int8", str(error)))
-    return forms + [form(subject, name) for name in FORMS]
+        found.append(Missing("litert-int8", str(error)))
+    return found + [candidate(profiled, name) for name in FORMS]
 
 
 def compared(net: str, found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -149,14 +151,20 @@ def main() -> None:
     results = []
     for net in arguments.nets.split(","):
         with tempfile.TemporaryDirectory() as folder:
-            subject = trained(NETS[net], arguments.steps, Path(folder) / "model")
-            forms = forms_of(subject)
-            found = profile(forms, arguments.rounds, energy.find(), profiles.DEFAULT)
+            profiled = trained(NETS[net], arguments.steps, Path(folder))
+            meter = energy.find()
+            report = ProfileReport(
+                profiled.folded.layers.widths,
+                machine(),
+                arguments.rounds,
+                energy_label(meter, DEFAULT),
+                measure(candidates_of(profiled), arguments.rounds, meter, DEFAULT),
+            )
+            found: dict[str, Any] = report.to_json()
             found |= {
                 "net": net,
                 "data": f"simulated {NETS[net]}",
-                "layers": list(subject.folded.widths),
-                "zeros": zeros(subject),
+                "zeros": zeros(profiled),
                 "compared": compared(net, found),
             }
         tell(found)

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.runner import Moments
 from rdeepsense.deploy.networks import standardised
-from rdeepsense.deploy.profile.candidates import session_form
-from rdeepsense.deploy.profile.subject import Form, Subject, peak_of_python, timed
+from rdeepsense.deploy.profile.candidate import Candidate, peak_of_python, timed
+from rdeepsense.deploy.profile.candidates import session_candidate
+from rdeepsense.deploy.profile.profiled_model import ProfiledModel
 from rdeepsense.errors import require
+from rdeepsense.heads.gaussian import VARIANCE_FLOOR
 
 LITERT = """import sys, numpy
 from ai_edge_litert.interpreter import Interpreter
@@ -26,27 +29,27 @@ interpreter.invoke()
 """
 
 
-def scaled(subject: Subject) -> tuple[Any, list[tuple[Any, Any]]]:
+def scaled(profiled: ProfiledModel) -> tuple[Any, list[tuple[Any, Any]]]:
     """The scaled row, and W and b of the layers that take it, in float32."""
-    centre, per_scale, dense = standardised(subject.folded)
+    centre, per_scale, dense = standardised(profiled.folded.layers)
     plain = [(d.weight.astype(np.float32), d.bias.astype(np.float32)) for d in dense]
-    return (subject.row - centre) * per_scale, plain
+    return (profiled.row - centre) * per_scale, plain
 
 
-def onnxruntime_forms(subject: Subject) -> list[Form]:
+def onnxruntime_candidates(profiled: ProfiledModel) -> list[Candidate]:
     """float32, and what `quantize_dynamic` makes of it, per tensor (its default) and channel."""
     onnx: Any = require("onnx", "export")
     quantisation: Any = require("onnxruntime.quantization", "export")
-    file = subject.folder / "lean.onnx"
-    row, layers = scaled(subject)
-    onnx.save(_onnx_model(onnx, subject.folded, layers), file)
-    forms = [session_form("onnxruntime", "float32, lean graph", file, subject, row)]
+    file = profiled.folder / "lean.onnx"
+    row, layers = scaled(profiled)
+    onnx.save(_onnx_model(onnx, profiled.folded, layers), file)
+    forms = [session_candidate("onnxruntime", "float32, lean graph", file, profiled, row)]
     for name, per_channel in (("onnxruntime-int8", False), ("onnxruntime-int8-pc", True)):
         quantised = file.with_name(f"{name}.onnx")
         kind = quantisation.QuantType.QInt8
         quantisation.quantize_dynamic(file, quantised, weight_type=kind, per_channel=per_channel)
         what = f"int8 dynamic, per {'channel' if per_channel else 'tensor'}"
-        forms.append(session_form(name, what, quantised, subject, row))
+        forms.append(session_candidate(name, what, quantised, profiled, row))
     return forms
 
 
@@ -71,40 +74,42 @@ def _onnx_model(onnx: Any, folded: Folded, layers: list[tuple[Any, Any]]) -> Any
     nodes += [
         make("Split", [h], ["mean", "raw"], axis=1),
         make("Softplus", ["raw"], ["positive"]),
-        make("Add", ["positive", constant("floor", folded.floor)], ["variance"]),
+        make("Add", ["positive", constant("floor", VARIANCE_FLOOR)], ["variance"]),
         make("Sqrt", ["variance"], ["root"]),
-        make("Mul", ["root", constant("spread", folded.spread)], ["std"]),
+        make("Mul", ["root", constant("spread", folded.output.spread)], ["std"]),
     ]
     info = onnx.helper.make_tensor_value_info
     graph = onnx.helper.make_graph(
         nodes,
         "lean",
-        [info("x", single, ["batch", folded.inputs])],
-        [info(name, single, ["batch", folded.outputs]) for name in ("mean", "std")],
+        [info("x", single, ["batch", folded.facts.inputs])],
+        [info(name, single, ["batch", folded.facts.outputs]) for name in ("mean", "std")],
         constants,
     )
     opset = onnx.helper.make_opsetid("", 17)
     return onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
 
 
-def litert_forms(subject: Subject) -> list[Form]:
+def litert_candidates(profiled: ProfiledModel) -> list[Candidate]:
     """float32, and int8 weights per channel with float activations (dynamic)."""
     interpreters: Any = require("ai_edge_litert.interpreter", "bench")
     forms = []
     for name, int8 in (("litert", False), ("litert-int8", True)):
-        file = subject.folder / f"{name}.tflite"
-        file.write_bytes(_litert_model(scaled(subject)[1], int8))
-        forms.append(_litert_form(interpreters, name, file, subject, int8))
+        file = profiled.folder / f"{name}.tflite"
+        file.write_bytes(_litert_model(scaled(profiled)[1], int8))
+        forms.append(_litert_candidate(interpreters, name, file, profiled, int8))
     return forms
 
 
-def _litert_form(interpreters: Any, name: str, file: Path, subject: Subject, int8: bool) -> Form:
+def _litert_candidate(
+    interpreters: Any, name: str, file: Path, profiled: ProfiledModel, int8: bool
+) -> Candidate:
     from importlib.metadata import version
 
     interpreter = interpreters.Interpreter(str(file), num_threads=1)
     interpreter.allocate_tensors()
     given, made = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
-    row = scaled(subject)[0][None]
+    row = scaled(profiled)[0][None]
     put, run, get = interpreter.set_tensor, interpreter.invoke, interpreter.get_tensor
 
     def call() -> Any:
@@ -112,15 +117,21 @@ def _litert_form(interpreters: Any, name: str, file: Path, subject: Subject, int
         run()
         return get(made["index"])
 
-    return Form(
+    return Candidate(
         name,
         f"LiteRT {version('ai-edge-litert')}, {'int8 dynamic' if int8 else 'float32'}, no head",
         timed(call),
         file.stat().st_size,
-        subject.multiply_adds,
-        peak_bytes=lambda: peak_of_python(LITERT, file, subject.row_file),
-        off_by=subject.off_by(subject.folded.finish(call())),
+        profiled.folded.layers.multiply_adds,
+        peak_bytes=lambda: peak_of_python(LITERT, file, profiled.row_file),
+        off_by=profiled.off_by(_mean(profiled.folded, call())),
     )
+
+
+def _mean(folded: Folded, raw: Any) -> Any:
+    found = folded.output.finish(raw)
+    assert isinstance(found, Moments)
+    return found.mean
 
 
 def _litert_model(layers: list[tuple[Any, Any]], int8: bool) -> bytes:

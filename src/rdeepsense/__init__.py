@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rdeepsense import metrics, networks
     from rdeepsense.calibration.reject import RejectOption
+    from rdeepsense.deploy.export import export
+    from rdeepsense.deploy.profile.side_by_side import profile
     from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
     from rdeepsense.dropout import convert
     from rdeepsense.epistemic import epistemic_variance
@@ -50,6 +52,8 @@ _EXPORTS = {
     "Mixture": "distributions",
     "StudentT": "distributions",
     "epistemic_variance": "epistemic",
+    "export": "deploy.export",
+    "profile": "deploy.profile.side_by_side",
     "CheckpointError": "errors",
     "ConversionError": "errors",
     "InputError": "errors",
@@ -103,10 +107,12 @@ __all__ = [
     "compare",
     "convert",
     "epistemic_variance",
+    "export",
     "load",
     "metrics",
     "networks",
     "plot_selection",
+    "profile",
     "wrap",
 ]
 

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.deploy.folded.runtime import load
+from rdeepsense.deploy import load
 
 FILES = ["README.md", "model.c", "model.h", "report.json", "selftest.c", "weights.c"]
 FIT: dict[str, Any] = {"hidden": (16, 16), "epochs": 20, "random_state": 0, "verbose": False}
@@ -96,7 +96,7 @@ def test_classes(run: Any, tmp_path: Path, csv: Path) -> None:
     assert result.code == 0, result.err
     report = json.loads(Path("out/report.json").read_text())
     assert report["classes"] == ["high", "low", "mid"]
-    assert report["quality"]["rows_from"] == "--data"
+    assert report["quality"]["rows_from"] == "rows given"
     assert report["quality"]["rows"] == 200
     header = Path("out/model.h").read_text()
     assert "int model_predict(const float *x, float *probs, void *scratch);" in header
@@ -183,7 +183,9 @@ def test_onnx_refusals(run: Any, model: Path, csv: Path) -> None:
         assert sorted(p.name for p in Path().iterdir()) == ["data.csv", "model"]
         return str(result.err)
 
-    assert "--dtype float16 is not for onnx" in error("--dtype", "float16", "-o", "m.onnx")
+    assert "--dtype float16 is not for --to onnx; accepted: 'float32', 'int8'" in error(
+        "--dtype", "float16", "-o", "m.onnx"
+    )
     assert "there is no folder none" in error("-o", "none/m.onnx")
     assert "would overwrite" in error("-o", model)
     data = ("--data", csv, "--target", "y")
@@ -259,7 +261,7 @@ def test_only_int8_is_fine_tuned(run: Any, model: Path, to: str) -> None:
     assert "--fine-tune is for --dtype int8; float32 is exported as it was trained" in result.err
     result = run("export", model, "--to", "folded", "-o", "out", "--fine-tune")
     assert result.code == 1
-    assert "--fine-tune is for --dtype int8 of c99 and onnx" in result.err
+    assert "--fine-tune is not for --to folded; accepted there: --dtype, --ep" in result.err
     assert not Path("out").exists()
 
 
@@ -272,8 +274,8 @@ def test_refusals(run: Any, model: Path, csv: Path, tmp_path: Path) -> None:
 
     assert "--data needs --target" in error("-o", "out", "--data", csv)
     assert "there is no such column" in error("-o", "out", "--data", csv, "--target", "none")
-    assert "--name '***' has no letter" in error("-o", "out", "--name", "***")
-    assert "--sure 1.5: must lie between" in error("-o", "out", "--sure", "1.5")
+    assert "--name *** has no letter" in error("-o", "out", "--name", "***")
+    assert "--sure 1.5 must lie between" in error("-o", "out", "--sure", "1.5")
     assert "there is no folder" in error("-o", "none/out")
     assert "is a file" in error("-o", csv)
     (tmp_path / "mine").mkdir()

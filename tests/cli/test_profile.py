@@ -75,8 +75,8 @@ def test_refusals(run: Any, model: Path) -> None:
         assert result.code == 1
         return str(result.err)
 
-    assert "--against 'tpu' is unknown; accepted: torch, " in error(model, "--against", "tpu")
-    assert "device 'toaster' is unknown" in error(model, "--device", "toaster")
+    assert "--against tpu is unknown; accepted: torch, " in error(model, "--against", "tpu")
+    assert "--device toaster is unknown" in error(model, "--device", "toaster")
     assert "there is no folder" in error(model, "--json", "none/found.json")
     assert "there is no such file" in error("absent")
     ensemble = rds.SSPRegressor(members=2, **FIT)

@@ -51,7 +51,7 @@ def draw(seed: int, widest: int = 200, most: int = 60) -> Drawn:
     return Drawn(estimator, X, f"{head} {shape} {type(estimator.fitted_.calibration).__name__}")
 
 
-def give_doubt(drawn: Drawn, seed: int = 0) -> Drawn:
+def give_laplace(drawn: Drawn, seed: int = 0) -> Drawn:
     """The Laplace approximation of the drawn weights, with numbers of its own for the rest."""
     estimator, rng = drawn.estimator, np.random.default_rng(seed)
     x = estimator.fitted_.inputs.scaler.transform(drawn.X, torch.float32)

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from deploy.folded_models import finished
 from deploy.random_models import draw
 from torch.distributions import Categorical, Normal, kl_divergence
 
 from rdeepsense.calibration import Scale
-from rdeepsense.deploy import fine_tune
+from rdeepsense.deploy import fine_tune, rounded
 from rdeepsense.deploy import quantise as quantisation
-from rdeepsense.deploy.fine_tune import Rounded, Task, fine_tuned, improved
+from rdeepsense.deploy.calibrated_head import CalibratedHead
+from rdeepsense.deploy.fine_tune import fine_tuned, quantise_or_tune
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.model import Dense
-from rdeepsense.deploy.networks import standardised
-from rdeepsense.deploy.quality import quality
+from rdeepsense.deploy.folded.layers import DenseLayer
+from rdeepsense.deploy.networks import runner, standardised
+from rdeepsense.deploy.quality import FineTuning, Quality, quality
 from rdeepsense.deploy.quantise import best_units, integers, quantise, to_bytes, together
+from rdeepsense.deploy.rounded import Rounded
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseRegressor
+from rdeepsense.estimators.base import fitted_model
 from rdeepsense.progress import Silent
 
 
@@ -43,15 +48,17 @@ def test_a_coarse_network_comes_back_within_reach(
     precise: RDeepSenseRegressor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Five bits instead of eight."""
-    for module in (fine_tune, quantisation):
+    for module in (rounded, quantisation):
         monkeypatch.setattr(module, "BYTE", 31)
     folded, (X, y) = fold(precise), precise.fitted_.kept_rows
     test = law(4000, 1)
-    before = quality(precise, folded, quantise(folded, X, standardised(folded)), *test)
-    after = quality(precise, folded, fine_tuned(precise, folded, X, y, Silent()), *test)
-    assert before["nll_change"] > 0.2
-    assert after["nll_change"] < 0.7 * before["nll_change"]
-    assert after["after"]["coverage_90"] > 0.9
+    fitted = fitted_model(precise)
+    before = quality(runner(folded, quantise(folded, X)), fitted, *test)
+    tuned = fine_tuned(fitted, folded, X, y, Silent())
+    after = quality(runner(folded, tuned), fitted, *test)
+    assert before.nll_change > 0.2
+    assert after.nll_change < 0.7 * before.nll_change
+    assert after.after["coverage_90"] > 0.9
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -59,7 +66,7 @@ def test_training_sees_what_the_device_computes(seed: int) -> None:
     """Layer by layer the same bytes; the device rounds its inputs and biases a little as well."""
     drawn = draw(seed, widest=40, most=6)
     folded, X = fold(drawn.estimator), drawn.X.astype(np.float32)
-    centre, per_scale, dense = ready = standardised(folded)
+    centre, per_scale, dense = ready = standardised(folded.layers)
     units = best_units(folded, X, ready)
     network = integers(X, ready, units, corrected=False)
     student = Rounded(dense, units)
@@ -83,22 +90,24 @@ def test_nothing_learnt_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(fine_tune, "STEPS", 2)
     drawn = draw(seed, widest=40, most=6)
     folded, X = fold(drawn.estimator), drawn.X
-    y = np.zeros(len(X)) if folded.is_classifier else np.zeros((len(X), folded.outputs))
-    tuned = fine_tuned(drawn.estimator, folded, X, y, Silent())
-    ready = standardised(folded)
+    facts = folded.facts
+    y = np.zeros(len(X) if facts.is_classifier else (len(X), facts.outputs))
+    tuned = fine_tuned(fitted_model(drawn.estimator), folded, X, y, Silent())
+    ready = standardised(folded.layers)
     plain = together(integers(X, ready, best_units(folded, X, ready), corrected=False), X)
-    wanted, found = folded.finish(plain.raw(X)), folded.finish(tuned.raw(X))
-    apart = np.abs(found - wanted) / (1.0 if folded.is_classifier else wanted[1])
+    wanted, found = finished(folded, plain.raw(X)), finished(folded, tuned.raw(X))
+    apart = np.abs(found - wanted) / (1.0 if facts.is_classifier else wanted[1])
     assert np.median(apart) < 1e-5  # float32 may move a weight at a half
     assert apart.max() < 0.1
 
 
 @pytest.mark.parametrize("factor", [None, 1.7])
 def test_divergence_and_nll_are_those_of_the_calibrated_distribution(
-    precise: RDeepSenseRegressor, factor: float | None, monkeypatch: pytest.MonkeyPatch
+    precise: RDeepSenseRegressor, factor: float | None
 ) -> None:
-    monkeypatch.setattr(precise, "calibration_", None if factor is None else Scale(factor))
-    task, folded = Task(precise, fold(precise)), fold(precise)
+    chosen = None if factor is None else Scale(factor)
+    fitted = replace(fitted_model(precise), calibration=chosen)
+    task = CalibratedHead(fitted)
     raw = torch.randn(2, 50, 2, generator=torch.Generator().manual_seed(0))
     P, Q = (task.head(one) for one in raw)
     widths = [(factor or 1.0) * params.var.sqrt() for params in (P, Q)]
@@ -111,17 +120,17 @@ def test_divergence_and_nll_are_those_of_the_calibrated_distribution(
         mine = task.nll(task.head(precise.network_.cpu().body(z)), task.labels(y))
     target = precise.fitted_.target_scaler
     assert target is not None
-    std = precise.predict(X, return_std=True)[1] / target.scale
-    mean = (precise.predict(X) - target.shift) / target.scale
+    dist = fitted.distribution(X)
+    std, mean = dist.std / target.scale, (dist.mean - target.shift) / target.scale
     labels = (y - target.shift) / target.scale
     wanted = np.mean(0.5 * np.log(2 * np.pi * std**2) + 0.5 * ((labels - mean) / std) ** 2)
     assert float(mine) == pytest.approx(wanted - math.log(factor or 1.0), abs=1e-4)
-    assert folded.outputs == 1
+    assert task.head.outputs == 1
 
 
 def test_divergence_of_classes() -> None:
     drawn = draw(2, widest=10, most=5)
-    task = Task(drawn.estimator, fold(drawn.estimator))
+    task = CalibratedHead(fitted_model(drawn.estimator))
     raw = torch.randn(2, 20, task.head.columns, generator=torch.Generator().manual_seed(0))
     P, Q = (Categorical(logits=one) for one in raw)
     found = task.divergence(task.head(raw[0]), task.head(raw[1]))
@@ -130,8 +139,8 @@ def test_divergence_of_classes() -> None:
 
 def test_the_gradient_goes_straight_through_the_rounding() -> None:
     layers = [
-        Dense(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([0.3, 0.0])),
-        Dense(np.array([[1.0, 0.0]]), np.zeros(1)),
+        DenseLayer(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([0.3, 0.0])),
+        DenseLayer(np.array([[1.0, 0.0]]), np.zeros(1)),
     ]
     student = Rounded(layers, [np.array([0.5, 0.5])])
     # The second unit has 51 / 0.5 = 102 units, so that a step is 102 / 255 = 0.4 of them or 0.2.
@@ -146,9 +155,11 @@ def test_the_gradient_goes_straight_through_the_rounding() -> None:
 def test_what_is_good_enough_is_left_alone(precise: RDeepSenseRegressor) -> None:
     folded = fold(precise)
     X, _ = precise.fitted_.kept_rows
-    network, made = improved(precise, folded, precise.fitted_.kept_rows, most=10.0)
-    assert made == {}
-    plain = quantise(folded, X[::2], standardised(folded))
+    network, made = quantise_or_tune(
+        fitted_model(precise), folded, precise.fitted_.kept_rows, most=10.0
+    )
+    assert made is None
+    plain = quantise(folded, X[::2])
     assert np.array_equal(network.raw(X), plain.raw(X))
 
 
@@ -163,10 +174,11 @@ def test_what_is_not_says_what_was_done(
         def start(self, title: str, total: int, done: int) -> None:
             told.append(total)
 
-    network, made = improved(precise, folded, (X, y), -1.0, Told())
-    plain = quantise(folded, X[::2], standardised(folded))
-    rise = quality(precise, folded, plain, X[1::2], y[1::2])["nll_change"]
-    assert made == {"fine_tuned": {"rows": 200, "steps": 3, "nll_change_without": rise}}
+    fitted = fitted_model(precise)
+    network, made = quantise_or_tune(fitted, folded, (X, y), -1.0, Told())
+    plain = quantise(folded, X[::2])
+    rise = quality(runner(folded, plain), fitted, X[1::2], y[1::2]).nll_change
+    assert made == FineTuning(rows=200, steps=3, nll_change_without=rise)
     assert told == [3]
     assert not np.array_equal(network.raw(X), plain.raw(X))
 
@@ -180,11 +192,10 @@ def test_rows_that_judge_are_not_learnt_from(
         fine_tune, "quantise", lambda *given: seen.append(given[1]) or quantise(*given)
     )
     monkeypatch.setattr(fine_tune, "fine_tuned", lambda *given: seen.extend(given[2:4]) or None)
-    monkeypatch.setattr(
-        fine_tune, "quality", lambda *given: seen.extend(given[3:]) or {"nll_change": 1}
-    )
+    worse = Quality(1, {"nll": 0.0}, {"nll": 1.0})
+    monkeypatch.setattr(fine_tune, "quality", lambda *given: seen.extend(given[2:]) or worse)
     X, y = law(30, 4)
-    improved(precise, fold(precise), (X, y), 0.02)
+    quantise_or_tune(fitted_model(precise), fold(precise), (X, y), 0.02)
     for found, wanted in zip(seen, (X[::2], X[1::2], y[1::2], X[::2], y[::2]), strict=True):
         assert np.array_equal(found, wanted)
 
@@ -194,10 +205,10 @@ def test_missing_inputs_count_as_their_mean(monkeypatch: pytest.MonkeyPatch) -> 
     X, y = law(400, 0)
     X[::3, 1] = np.nan
     model = RDeepSenseRegressor(hidden=(8,), epochs=3, missing="mean", verbose=False).fit(X, y)
-    tuned = fine_tuned(model, fold(model), X, y, Silent())
+    tuned = fine_tuned(fitted_model(model), fold(model), X, y, Silent())
     assert np.isfinite(tuned.raw(X)).all()
 
 
 def test_needs_labelled_rows(precise: RDeepSenseRegressor) -> None:
-    with pytest.raises(InputError, match="two labelled rows or more; give --data"):
-        improved(precise, fold(precise), law(1, 0), 0.02)
+    with pytest.raises(InputError, match="two labelled rows or more; give rows="):
+        quantise_or_tune(fitted_model(precise), fold(precise), law(1, 0), 0.02)

@@ -11,6 +11,7 @@ from deploy.random_models import draw
 from torch import nn
 
 from rdeepsense.deploy.fold import COVERAGES, fold
+from rdeepsense.deploy.folded.deployed import DeployedModel
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseRegressor, SSPRegressor
 
@@ -20,8 +21,8 @@ SMALL: dict[str, Any] = {"epochs": 1, "random_state": 0, "verbose": False}
 @pytest.mark.parametrize("seed", range(15))
 def test_folded_layers_predict_what_torch_does(seed: int) -> None:
     drawn = draw(seed, most=16)
-    model, folded = drawn.estimator, fold(drawn.estimator)
-    if folded.is_classifier:
+    model, folded = drawn.estimator, DeployedModel(fold(drawn.estimator))
+    if folded.facts.is_classifier:
         np.testing.assert_allclose(
             folded.predict_proba(drawn.X), model.predict_proba(drawn.X), rtol=1e-9, atol=1e-12
         )
@@ -48,7 +49,7 @@ def table() -> tuple[Any, Any]:
 def test_conformal_factors_travel(table: tuple[Any, Any]) -> None:
     X, y = table
     model = RDeepSenseRegressor(hidden=(8,), calibrate="conformal", **SMALL).fit(X, y)
-    folded = fold(model)
+    folded = DeployedModel(fold(model))
     for ours, theirs in zip(
         folded.predict_interval(X, 0.8, method="conformal"),
         model.predict_interval(X, 0.8, method="conformal"),
@@ -61,7 +62,7 @@ def test_missing_inputs_count_as_their_mean(table: tuple[Any, Any]) -> None:
     X, y = table
     model = RDeepSenseRegressor(hidden=(8,), missing="mean", **SMALL).fit(X, y)
     X[3, 0] = X[5, 2] = np.nan
-    np.testing.assert_allclose(fold(model).predict(X), model.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(DeployedModel(fold(model)).predict(X), model.predict(X), rtol=1e-9)
 
 
 def test_layers_without_relu_between_them_are_multiplied_out(table: tuple[Any, Any]) -> None:
@@ -72,8 +73,8 @@ def test_layers_without_relu_between_them_are_multiplied_out(table: tuple[Any, A
     )  # fmt: skip
     model = RDeepSenseRegressor(network=network, **SMALL).fit(X, y)
     folded = fold(model)
-    assert folded.widths == (3, 5, 2)
-    np.testing.assert_allclose(folded.predict(X), model.predict(X), rtol=1e-9)
+    assert folded.layers.widths == (3, 5, 2)
+    np.testing.assert_allclose(DeployedModel(folded).predict(X), model.predict(X), rtol=1e-9)
 
 
 class _Own(nn.Sequential):
@@ -110,5 +111,7 @@ def test_the_digest_tells_models_apart(table: tuple[Any, Any]) -> None:
         fold(RDeepSenseRegressor(hidden=(4,), **{**SMALL, "random_state": seed}).fit(*table))
         for seed in (0, 1)
     )
-    assert one.source != two.source
-    assert one.source == fold(RDeepSenseRegressor(hidden=(4,), **SMALL).fit(*table)).source
+    assert one.facts.source != two.facts.source
+    assert (
+        one.facts.source == fold(RDeepSenseRegressor(hidden=(4,), **SMALL).fit(*table)).facts.source
+    )

@@ -15,11 +15,9 @@ from deploy.c_models import COMPILERS, STRICT, run_cc
 
 import rdeepsense as rds
 from rdeepsense import model_file
-from rdeepsense.deploy.c.export import Options, export_c99
+from rdeepsense.deploy import load
 from rdeepsense.deploy.c.text import remark
-from rdeepsense.deploy.fold import fold, save
-from rdeepsense.deploy.folded.runtime import TEXTS, load
-from rdeepsense.deploy.onnx.export import export_onnx
+from rdeepsense.deploy.folded.runtime import TEXTS
 from rdeepsense.errors import ModelFileError
 
 EVIL = [
@@ -44,15 +42,15 @@ def model() -> Any:
 
 def test_folded_files_keep_them(model: Any, tmp_path: Path) -> None:
     path = tmp_path / "m"
-    save(fold(model), path)
-    found = load(path)
+    rds.export(model, path)
+    found = load(path).facts
     assert found.features == ("temp", "flow", "age")
     assert found.feature_units == ("°C", "l/s", "")
     assert (found.targets, found.target_units) == (("load", "lift"), ("N", "m/s²"))
     header, tensors = model_file.read(path)
     later = ("feature_units", "targets", "target_units")
     model_file.write(path, {k: v for k, v in header.items() if k not in later}, tensors)
-    assert (load(path).features, load(path).targets) == (("temp", "flow", "age"), None)
+    assert (load(path).facts.features, load(path).facts.targets) == (("temp", "flow", "age"), None)
     model_file.write(path, {**header, "targets": ["load"]}, tensors)
     with pytest.raises(ModelFileError, match="targets do not fit the layers"):
         load(path)
@@ -60,7 +58,7 @@ def test_folded_files_keep_them(model: Any, tmp_path: Path) -> None:
 
 def test_onnx_metadata(model: Any, tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
-    export_onnx(model, tmp_path / "m.onnx", max_nll_change=9.0)
+    rds.export(model, tmp_path / "m.onnx", to="onnx", max_nll_change=9.0)
     proto = onnx.load(tmp_path / "m.onnx")
     facts = {p.key: p.value for p in proto.metadata_props}
     found = {key: json.loads(facts[key]) for key in (*TEXTS, "intervals")}
@@ -73,7 +71,7 @@ def test_onnx_metadata(model: Any, tmp_path: Path) -> None:
 
 
 def test_c_and_what_goes_with_it(model: Any, tmp_path: Path) -> None:
-    report = export_c99(model, tmp_path / "m", Options())
+    report = rds.export(model, tmp_path / "m", to="c99")
     header, readme = ((tmp_path / "m" / n).read_text() for n in ("model.h", "README.md"))
     for line in ("x[0]: temp [degC]", "x[1]: flow [l/s]", "x[2]: age", "std[1]: lift [m/s2]"):
         assert f"{line}\n" in header or f"{line} */" in header
@@ -81,14 +79,14 @@ def test_c_and_what_goes_with_it(model: Any, tmp_path: Path) -> None:
     assert "| mean, std | name [unit] |\n|---|---|\n| 0 | load [N] |\n| 1 | lift [m/s2] |" in readme
     saved = json.loads((tmp_path / "m/report.json").read_text())
     assert saved["feature_units"] == ["°C", "l/s", ""]
-    assert saved["targets"] == list(report["targets"]) == ["load", "lift"]
+    assert saved["targets"] == list(report.facts.targets) == ["load", "lift"]
 
 
 def test_classes(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(80, 2))
     y = pd.Series(np.where(X[:, 0] > 0, "walk", "sit"), name="activity")
     model = rds.RDeepSenseClassifier(**FIT).fit(X, y).describe(feature_units=["g", ""])
-    export_c99(model, tmp_path / "m", Options())
+    rds.export(model, tmp_path / "m", to="c99")
     header, readme = ((tmp_path / "m" / n).read_text() for n in ("model.h", "README.md"))
     assert "x[0]: [g]\n   Classes of activity:\n   probs[0]: sit\n   probs[1]: walk */" in header
     assert "| probs | class of activity |\n|---|---|\n| 0 | sit |\n| 1 | walk |" in readme
@@ -109,10 +107,10 @@ def test_no_name_or_unit_becomes_code(tmp_path: Path) -> None:
                    enumerate(EVIL)])  # fmt: skip
     model.describe(target_units=EVIL, feature_units=EVIL[::-1])
     folder = tmp_path / "evil"
-    export_c99(model, folder, Options(max_nll_change=9.0))
+    rds.export(model, folder, to="c99", max_nll_change=9.0)
     model.describe(target_names=["harmless"] * len(EVIL), target_units=[""] * len(EVIL))
     plain = tmp_path / "plain"
-    export_c99(model, plain, Options(max_nll_change=9.0))
+    rds.export(model, plain, to="c99", max_nll_change=9.0)
     for name in ("model.c", "weights.c", "selftest.c"):
         assert (folder / name).read_text() == (plain / name).read_text()
     about = (folder / "model.h").read_text().split("*/")[0]

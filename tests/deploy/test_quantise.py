@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from deploy.c_models import COMPILERS, library, predict, write
+from deploy.folded_models import finished, forward, hand_made, with_layers
 from deploy.random_models import draw
 
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.model import Dense, Folded
-from rdeepsense.deploy.networks import standardised
-from rdeepsense.deploy.quality import quality
+from rdeepsense.deploy.folded.layers import DenseLayer
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.networks import runner, standardised
+from rdeepsense.deploy.quality import Quality, quality
 from rdeepsense.deploy.quantise import (
     Int8Layer,
     Int8Network,
@@ -26,11 +28,16 @@ from rdeepsense.deploy.quantise import (
 )
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
+from rdeepsense.estimators.base import fitted_model
 from rdeepsense.experiments.tasks.known_truth import simulate
 
 
 def quantised(folded: Folded, X: Any) -> Int8Network:
-    return quantise(folded, np.asarray(X, dtype=np.float32), standardised(folded))
+    return quantise(folded, np.asarray(X, dtype=np.float32))
+
+
+def judged(model: Any, folded: Folded, network: Int8Network, X: Any, y: Any) -> Quality:
+    return quality(runner(folded, network), fitted_model(model), X, y)
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +50,11 @@ def regressor() -> RDeepSenseRegressor:
 def test_int8_keeps_nll_and_coverage(regressor: RDeepSenseRegressor) -> None:
     test = simulate(5000, 1)
     folded = fold(regressor)
-    found = quality(
-        regressor, folded, quantised(folded, regressor.fitted_.kept_rows[0]), test.X, test.y
-    )
-    assert abs(found["nll_change"]) < 0.02
-    assert abs(found["after"]["coverage_90"] - found["before"]["coverage_90"]) < 0.01
-    assert found["rows"] == 5000
+    network = quantised(folded, regressor.fitted_.kept_rows[0])
+    found = judged(regressor, folded, network, test.X, test.y)
+    assert abs(found.nll_change) < 0.02
+    assert abs(found.after["coverage_90"] - found.before["coverage_90"]) < 0.01
+    assert found.rows == 5000
 
 
 def test_int8_keeps_class_probabilities() -> None:
@@ -56,8 +62,8 @@ def test_int8_keeps_class_probabilities() -> None:
     classes, truth = (np.digitize(t.y, [40.0, 60.0]) for t in (task, test))
     model = RDeepSenseClassifier(epochs=10, random_state=0, verbose=False).fit(task.X, classes)
     folded = fold(model)
-    found = quality(model, folded, quantised(folded, model.fitted_.kept_rows[0]), test.X, truth)
-    assert abs(found["nll_change"]) < 0.02
+    found = judged(model, folded, quantised(folded, model.fitted_.kept_rows[0]), test.X, truth)
+    assert abs(found.nll_change) < 0.02
 
 
 def test_a_coarser_network_would_be_seen(regressor: RDeepSenseRegressor) -> None:
@@ -70,14 +76,14 @@ def test_a_coarser_network_would_be_seen(regressor: RDeepSenseRegressor) -> None
         for layer in network.layers
     ]
     worse = dataclasses.replace(network, layers=tuple(coarse))
-    assert quality(regressor, folded, worse, test.X, test.y)["nll_change"] > 0.02
+    assert judged(regressor, folded, worse, test.X, test.y).nll_change > 0.02
 
 
 def test_heads_are_never_clipped(regressor: RDeepSenseRegressor) -> None:
     """Rows that push the output past all that calibration saw still move it."""
     folded = fold(regressor)
-    layers = (*folded.layers[:-1], Dense(100 * folded.layers[-1].weight, folded.layers[-1].bias))
-    stretched = dataclasses.replace(folded, layers=layers)
+    *others, last = folded.layers.dense
+    stretched = with_layers(folded, *others, DenseLayer(100 * last.weight, last.bias))
     rows = regressor.fitted_.kept_rows[0]
     network = quantised(stretched, rows[:50])
     exact, found = stretched.raw(rows), network.raw(rows)
@@ -87,31 +93,23 @@ def test_heads_are_never_clipped(regressor: RDeepSenseRegressor) -> None:
 
 def bent(rows: int = 101) -> tuple[Folded, Any]:
     """The mean is 10 x up to bends at -2 and 2 and 40 x beyond them, the std always 0.3."""
-    folded = Folded(
-        head="gaussian",
-        centre=np.zeros(1),
-        scale=np.ones(1),
-        layers=(
-            Dense(np.array([[1.0], [-1.0], [1.0], [-1.0]]), np.array([0.0, 0.0, -2.0, -2.0])),
-            Dense(np.array([[10.0, -10, 30, -30], [0, 0, 0, 0]]), np.array([0.0, -2.4])),
-        ),
-        floor=1e-4,
-        spread=np.ones(1),
-        shift=np.zeros(1),
+    layers = (
+        DenseLayer(np.array([[1.0], [-1.0], [1.0], [-1.0]]), np.array([0.0, 0.0, -2.0, -2.0])),
+        DenseLayer(np.array([[10.0, -10, 30, -30], [0, 0, 0, 0]]), np.array([0.0, -2.4])),
     )
-    return folded, np.linspace(-2.5, 2.5, rows)[:, None]
+    return hand_made("gaussian", np.zeros(1), layers), np.linspace(-2.5, 2.5, rows)[:, None]
 
 
 def test_rows_beyond_the_calibration_are_not_clipped() -> None:
     folded, X = bent()
     network = quantised(folded, X)
     far = (3 * X).astype(np.float32)
-    mean, _ = folded.forward(far)
-    found = folded.finish(network.raw(far))
+    mean, _ = forward(folded, far)
+    found = finished(folded, network.raw(far))
     assert mean.max() > 225 - 60
     # Half a step of each unit, whose step is a 255th of the row's largest.
     assert (np.abs(found[0] - mean) <= 80 * np.abs(far) / 255 / 2 + 0.01).all()
-    np.testing.assert_allclose(found[1], folded.forward(far)[1], rtol=0.01)
+    np.testing.assert_allclose(found[1], forward(folded, far)[1], rtol=0.01)
 
 
 def test_small_activations_are_not_rounded_coarsely() -> None:
@@ -119,17 +117,17 @@ def test_small_activations_are_not_rounded_coarsely() -> None:
     folded, X = bent()
     network = quantised(folded, X)
     small = (X / 100).astype(np.float32)
-    error = np.abs(folded.finish(network.raw(small))[0] - folded.forward(small)[0])
+    error = np.abs(finished(folded, network.raw(small))[0] - forward(folded, small)[0])
     assert error.max() < 0.004  # of means up to 0.25; steps of the calibration would be 0.1
 
 
 def test_a_step_is_never_so_small_that_biases_overflow(tmp_path: Path) -> None:
     """Rows on which almost nothing fires, before a layer with large biases."""
     folded, X = bent()
-    first, last = folded.layers
-    middle = Dense(np.eye(4) * 1e-4, np.array([5.0, -7.0, 0.0, 3e3]))
-    same = Dense(np.eye(4), np.zeros(4))
-    folded = dataclasses.replace(folded, layers=(first, same, middle, last))
+    first, last = folded.layers.dense
+    middle = DenseLayer(np.eye(4) * 1e-4, np.array([5.0, -7.0, 0.0, 3e3]))
+    same = DenseLayer(np.eye(4), np.zeros(4))
+    folded = with_layers(folded, first, same, middle, last)
     network = quantised(folded, X)
     tiny = np.concatenate([X * 1e-12, 0 * X, X]).astype(np.float32)
     q, step = network.inputs(tiny), np.ones((303, 1), np.float32)
@@ -138,8 +136,8 @@ def test_a_step_is_never_so_small_that_biases_overflow(tmp_path: Path) -> None:
         assert (step >= 0.99 * layer.least).all()
     assert np.abs(network.layers[2].sums(q, step)).max() < 2**30
     assert network.layers[1].least <= 1 / 16  # large biases beside small weights leave room
-    found = folded.finish(network.raw(tiny))
-    np.testing.assert_allclose(found[0], folded.forward(tiny)[0], rtol=0.02)
+    found = finished(folded, network.raw(tiny))
+    np.testing.assert_allclose(found[0], forward(folded, tiny)[0], rtol=0.02)
     if COMPILERS:
         source = Source(folded, network)
         flags = ["-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
@@ -152,7 +150,7 @@ def test_biases_make_the_mean_output_right() -> None:
     drawn = draw(4, widest=40, most=6)
     folded = fold(drawn.estimator)
     X = (drawn.X + 3 * drawn.X.std(0)).astype(np.float32)  # far from 0, where the shift is largest
-    centre, per_scale, dense = ready = standardised(folded)
+    centre, per_scale, dense = ready = standardised(folded.layers)
     units = best_units(folded, X, ready)
     network = integers(X, ready, units)
     z, one = (X - centre) * per_scale, np.ones((len(X), 1), np.float32)
@@ -172,9 +170,9 @@ def test_a_network_without_biases_gets_corrected_ones() -> None:
     rng = np.random.default_rng(0)
     folded, _ = bent()
     dense = [
-        Dense(rng.normal(size=shape), np.zeros(shape[0])) for shape in ((8, 1), (8, 8), (2, 8))
+        DenseLayer(rng.normal(size=shape), np.zeros(shape[0])) for shape in ((8, 1), (8, 8), (2, 8))
     ]
-    folded = dataclasses.replace(folded, layers=tuple(dense))
+    folded = with_layers(folded, *dense)
     X = rng.uniform(1, 3, (200, 1))
     network = quantised(folded, X)
     assert np.abs(network.layers[1].bias).max() > 1
@@ -197,7 +195,7 @@ def test_c_agrees_to_the_bit(seed: int, flags: list[str], tmp_path: Path) -> Non
         raise
     status, found = predict(built, source, drawn.X)
     assert set(status) == {0}
-    wanted = folded.finish(source.network.raw(drawn.X.astype(np.float32)))
+    wanted = finished(folded, source.network.raw(drawn.X.astype(np.float32)))
     np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-7 * np.abs(wanted).max())
 
 
@@ -207,18 +205,11 @@ def test_no_sum_overflows(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     signs = rng.choice([-1.0, 1.0], (8, 300))
     signs[0] = 1
-    folded = Folded(
-        head="gaussian",
-        centre=np.zeros(300),
-        scale=np.ones(300),
-        layers=(
-            Dense(signs, rng.normal(size=8)),
-            Dense(rng.choice([-1.0, 1.0], (2, 8)), np.array([1e5, -1.0])),
-        ),
-        floor=1e-4,
-        spread=np.ones(1),
-        shift=np.zeros(1),
+    layers = (
+        DenseLayer(signs, rng.normal(size=8)),
+        DenseLayer(rng.choice([-1.0, 1.0], (2, 8)), np.array([1e5, -1.0])),
     )
+    folded = hand_made("gaussian", np.zeros(300), layers)
     X = np.concatenate([8 * signs, -8 * signs, rng.normal(size=(50, 300))]).astype(np.float32)
     network = quantised(folded, X)
     assert network.levels < 32_767  # fewer steps, so that the sums fit
@@ -233,23 +224,16 @@ def test_no_sum_overflows(tmp_path: Path) -> None:
     built = library(write(source, tmp_path / "m", X), "gcc", *flags)
     status, found = predict(built, source, X)
     assert set(status) == {0}
-    np.testing.assert_allclose(found, folded.finish(network.raw(X)), rtol=2e-6)
+    np.testing.assert_allclose(found, finished(folded, network.raw(X)), rtol=2e-6)
 
 
 def test_weights_that_vanish_beside_their_bias() -> None:
     """A dead unit's bias must fit 32 bits whatever its weights."""
-    folded = Folded(
-        head="gaussian",
-        centre=np.zeros(2),
-        scale=np.ones(2),
-        layers=(
-            Dense(np.array([[1e-20, 0], [0, 0], [1, 1]]), np.array([3.0, 2.0, 0.0])),
-            Dense(np.ones((2, 3)), np.zeros(2)),
-        ),
-        floor=1e-4,
-        spread=np.ones(1),
-        shift=np.zeros(1),
+    layers = (
+        DenseLayer(np.array([[1e-20, 0], [0, 0], [1, 1]]), np.array([3.0, 2.0, 0.0])),
+        DenseLayer(np.ones((2, 3)), np.zeros(2)),
     )
+    folded = hand_made("gaussian", np.zeros(2), layers)
     X = np.random.default_rng(0).normal(size=(40, 2))
     np.testing.assert_allclose(quantised(folded, X).raw(X), folded.raw(X), atol=0.1)
 
@@ -272,7 +256,7 @@ def test_int8_needs_rows(regressor: RDeepSenseRegressor) -> None:
 def test_inputs_are_rounded_and_held_in_range(regressor: RDeepSenseRegressor) -> None:
     folded = fold(regressor)
     network = quantised(folded, regressor.fitted_.kept_rows[0])
-    far = folded.centre + folded.scale * np.array([[0.0], [1e9], [-1e9], [1.0]])
+    far = folded.layers.centre + folded.layers.scale * np.array([[0.0], [1e9], [-1e9], [1.0]])
     q = network.inputs(far)
     assert q[0].tolist() == [network.levels] * 4
     assert q[1].tolist() == [2 * network.levels] * 4

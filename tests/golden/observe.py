@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.export import Options, export_c99
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.onnx.export import export_onnx
+from rdeepsense.deploy.folded.deployed import DeployedModel
 
 Values = dict[str, NDArray[Any]]
 # Without contraction a product and a sum are rounded one by one, whatever the processor has.
@@ -142,13 +141,10 @@ def folded_outputs(model: Any, X: Any) -> Values:
 
     def outputs(epistemic: str | None) -> Values:
         folded = fold(model, epistemic)
-        rows = folded.check(X)
-        found = folded.forward(rows)
-        parts = {"probs": found} if folded.is_classifier else {"mean": found[0], "std": found[1]}
-        if epistemic is not None:
-            parts["epistemic"] = folded.epistemic(rows)
-        elif not folded.is_classifier:
-            parts |= _ends(folded.predict_interval(rows, 0.9))
+        found = folded.run(folded.facts.check(X))._asdict()
+        parts = {name: values for name, values in found.items() if values is not None}
+        if epistemic is None and not folded.facts.is_classifier:
+            parts |= _ends(DeployedModel(folded).predict_interval(X, 0.9))
         return parts
 
     plain = _named("fold", lambda: outputs(None))
@@ -160,7 +156,9 @@ def onnx_outputs(model: Any, X: Any, folder: Path) -> Values:
 
     def outputs(dtype: str, epistemic: str | None) -> Values:
         path = folder / f"{dtype}-{epistemic}.onnx"
-        export_onnx(model, path, dtype, ANY_CHANGE, epistemic=epistemic)
+        rds.export(
+            model, path, to="onnx", dtype=dtype, max_nll_change=ANY_CHANGE, epistemic=epistemic
+        )
         given = onnxruntime.SessionOptions()
         given.intra_op_num_threads = given.inter_op_num_threads = 1
         session = onnxruntime.InferenceSession(path, given, providers=["CPUExecutionProvider"])
@@ -179,14 +177,15 @@ def c_outputs(model: Any, X: Any, folder: Path) -> Values:
 
     def outputs(dtype: str, epistemic: str | None) -> Values:
         target = folder / f"c-{dtype}-{epistemic}"
-        chosen = Options(dtype=dtype, max_nll_change=ANY_CHANGE, epistemic=epistemic)
-        report = export_c99(model, target, chosen)
+        report = rds.export(
+            model, target, to="c99", dtype=dtype, max_nll_change=ANY_CHANGE, epistemic=epistemic
+        ).to_json()
         subprocess.run([*CC, "model.c", "weights.c", "-o", "model.so"], cwd=target, check=True)
         library = ctypes.CDLL(str(target / "model.so"))
         classes = report["classes"]
         names = ["mean", "std"] if classes is None else ["probs"]
         names += [] if epistemic is None else ["epistemic"]
-        width = fold(model).outputs
+        width = fold(model).facts.outputs
         rows = np.ascontiguousarray(X, dtype=np.float32)
         out = np.full((len(names), len(rows), width), -7, dtype=np.float32)
         scratch = np.zeros(report["bytes"]["ram_scratch"] // 4 + 1, dtype=np.float32)

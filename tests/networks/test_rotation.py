@@ -13,7 +13,6 @@ from torch import Tensor
 
 import rdeepsense as rds
 from rdeepsense import model_file
-from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.networks import DeepSense
 from rdeepsense.networks.rotation import RandomRotation
 
@@ -222,7 +221,7 @@ def test_an_export_is_the_single_pass(model: rds.RDeepSenseClassifier, tmp_path:
     pytest.importorskip("onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
     X = motion(30, 1)[0].astype(np.float32)
-    export_onnx(model, tmp_path / "m.onnx")
+    rds.export(model, tmp_path / "m.onnx", to="onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"x": X})
     assert np.abs(found - model.predict_proba(X)).max() < 1e-5

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rdeepsense.cli.columns import check_known, labels, numeric_targets
+from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.inference import load_model, model_inputs
 from rdeepsense.cli.scores import class_numbers
 from rdeepsense.cli.table import read_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
 from rdeepsense.errors import InputError
 
+if TYPE_CHECKING:
+    from rdeepsense.deploy.c.report import C99Report
+    from rdeepsense.deploy.quality import Quality
+    from rdeepsense.deploy.report import ExportReport
 
-class Form(StrEnum):
+OPTIONS = {
+    "to": "--to",
+    "dtype": "--dtype",
+    "rows": "--data",
+    "epistemic": "--epistemic",
+    "max_nll_change": "--max-nll-change",
+    "sure_share": "--sure",
+    "fine_tune": "--fine-tune",
+    "name": "--name",
+}
+
+
+class Format(StrEnum):
     """What a model can be exported to."""
 
     folded = "folded"
@@ -41,7 +58,7 @@ class Epistemic(StrEnum):
 def export(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     to: Annotated[
-        Form,
+        Format,
         typer.Option(
             help="folded: numpy alone runs it; c99: C source; onnx: ONNX Runtime runs it."
         ),
@@ -85,45 +102,33 @@ def export(
     ] = None,
 ) -> None:
     """Write a model as plain layers that numpy alone runs, as C99 for firmware, or as ONNX."""
-    terminal = Terminal()
-    estimator = load_model(model)
-    method = None if epistemic is None else epistemic.value
-    if to is Form.folded:
-        if fine_tune:
-            raise InputError("--fine-tune is for --dtype int8 of c99 and onnx")
-        from rdeepsense.deploy.fold import fold, save
-
-        check_outputs({"--output": output}, inputs=(model,))
-        save(fold(estimator, method), output)
-        terminal.line(f"wrote {output}; rdeepsense.deploy.load({str(output)!r}) runs it")
-        return
-    rows = None if data is None else _rows(estimator, data, target or [])
+    from rdeepsense.deploy.export import export as export_model
     from rdeepsense.progress import progress_for
 
-    progress = progress_for(True)
-    if to is Form.onnx:
-        from rdeepsense.deploy.onnx.export import export_onnx
-
+    terminal = Terminal()
+    estimator = load_model(model)
+    if to is not Format.c99:
         check_outputs({"--output": output}, inputs=(model, *([] if data is None else [data])))
-        made = export_onnx(
-            estimator, output, dtype.value, max_nll_change, rows, method, fine_tune, progress
+    rows = None if data is None else _rows(estimator, data, target or [])
+    with in_options(OPTIONS):
+        report = export_model(
+            estimator,
+            output,
+            to=to.value,
+            dtype=dtype.value,
+            rows=rows,
+            epistemic=None if epistemic is None else epistemic.value,
+            max_nll_change=max_nll_change,
+            sure_share=sure,
+            fine_tune=fine_tune,
+            name=name,
+            progress=progress_for(True),
         )
-        terminal.line(f"ONNX Runtime   {made['agreement']}")
-        _tell_quality(terminal, made["quality"], fine_tune)
-        terminal.line(f"wrote {output}: {made['bytes']:,} bytes, opset {made['opset']}")
-        return
-    from rdeepsense.deploy.c.export import Options, export_c99
-
-    options = Options(dtype.value, name, max_nll_change, sure, method, fine_tune)
-    report = export_c99(estimator, output, options, rows, progress)
     _tell(terminal, report, fine_tune)
-    terminal.line(
-        f"wrote {output}: model.h, model.c, weights.c, selftest.c, README.md, report.json"
-    )
 
 
 def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
-    """The inputs and the truth of a table."""
+    """Read the inputs and the truth of a table."""
     if not target:
         raise InputError("--data needs --target: the columns with the truth")
     frame = read_table(path)
@@ -131,48 +136,65 @@ def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
     inputs, _ = model_inputs(estimator, frame, target)
     X = inputs.to_numpy() if hasattr(inputs, "to_numpy") else inputs
     if hasattr(estimator, "classes_"):
-        return X, class_numbers(estimator, labels(frame, target[0]), target[0])
+        numbers = class_numbers(estimator, labels(frame, target[0]), target[0])
+        return X, estimator.classes_[numbers]
     y = numeric_targets(frame, target)
     if y.shape[1:] != estimator.fitted_.target.shape:
         raise InputError(f"--target names {len(target)} columns; the model has another number")
     return X, y
 
 
-def _tell(terminal: Terminal, report: dict[str, Any], fine_tune: bool) -> None:
-    size, quality = report["bytes"], report["quality"]
-    if kept := report["kept_float32"]:
+def _tell(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
+    from rdeepsense.deploy.c.report import C99Report
+    from rdeepsense.deploy.onnx.export import OnnxReport
+
+    path = report.path
+    if isinstance(report, C99Report):
+        _tell_cost(terminal, report)
+        _tell_quality(terminal, report.quality, fine_tune)
+        files = "model.h, model.c, weights.c, selftest.c, README.md, report.json"
+        terminal.line(f"wrote {path}: {files}")
+    elif isinstance(report, OnnxReport):
+        terminal.line(f"ONNX Runtime   {report.agreement}")
+        _tell_quality(terminal, report.quality, fine_tune)
+        terminal.line(f"wrote {path}: {report.bytes:,} bytes, opset {report.opset}")
+    else:
+        terminal.line(f"wrote {path}; rdeepsense.deploy.load({str(path)!r}) runs it")
+
+
+def _tell_cost(terminal: Terminal, report: C99Report) -> None:
+    size = report.bytes
+    if kept := report.kept_float32:
         terminal.line(
             f"float32        layer {', '.join(map(str, kept))}: half floats are too coarse"
         )
-    terminal.line(f"multiply-adds  {report['multiply_adds']:,}")
-    if "epistemic" in report:
-        found = report["epistemic"]
+    terminal.line(f"multiply-adds  {report.multiply_adds:,}")
+    if report.epistemic is not None:
+        found = report.epistemic
         terminal.line(
-            f"of them        {found['multiply_adds']:,} and {found['bytes_in_flash']:,} bytes of "
-            f"flash for the epistemic part ({found['method']})"
+            f"of them        {found.multiply_adds:,} and {found.bytes_in_flash:,} bytes of "
+            f"flash for the epistemic part ({found.method})"
         )
-    terminal.line(f"tables         {size['tables_in_flash']:,} bytes of flash")
-    if size["code_in_flash"] is not None:
+    terminal.line(f"tables         {size.tables_in_flash:,} bytes of flash")
+    if size.code_in_flash is not None:
         terminal.line(
-            f"code, stack    {size['code_in_flash']:,} and {size['stack']:,} bytes "
-            f"({size['measured_with']})"
+            f"code, stack    {size.code_in_flash:,} and {size.stack:,} bytes ({size.measured_with})"
         )
-    terminal.line(f"scratch        {size['ram_scratch']:,} bytes of RAM")
-    _tell_quality(terminal, quality, fine_tune)
+    terminal.line(f"scratch        {size.ram_scratch:,} bytes of RAM")
 
 
-def _tell_quality(terminal: Terminal, quality: dict[str, Any] | None, fine_tune: bool) -> None:
+def _tell_quality(terminal: Terminal, quality: Quality | None, fine_tune: bool) -> None:
     if quality is None:
         terminal.line("quality        not measured: the model file has no rows; give --data")
         return
-    if made := quality.get("fine_tuned"):
+    if made := quality.fine_tuned:
         terminal.line(
-            f"fine-tuned     on {made['rows']:,} rows, {made['steps']:,} steps; without it the NLL "
-            f"rises by {made['nll_change_without']:.4f}"
+            f"fine-tuned     on {made.rows:,} rows, {made.steps:,} steps; without it the NLL "
+            f"rises by {made.nll_change_without:.4f}"
         )
     elif fine_tune:
-        terminal.line(f"fine-tuned     no need: the NLL changes by {quality['nll_change']:+.4f}")
-    table = new_table(f"Figures on {quality['rows']:,} rows", ["figure", "trained", "exported"])
-    for key, value in quality["before"].items():
-        table.add_row(key, f"{value:.4f}", f"{quality['after'][key]:.4f}")
+        terminal.line(f"fine-tuned     no need: the NLL changes by {quality.nll_change:+.4f}")
+    table = new_table(f"Figures on {quality.rows:,} rows", ["figure", "trained", "exported"])
+    for key, value in quality.before.items():
+        table.add_row(key, f"{value:.4f}", f"{quality.after[key]:.4f}")
     terminal.table(table)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense.cli.errors import in_options
+from rdeepsense.cli.inference import load_model
 from rdeepsense.cli.terminal import Terminal, check_outputs, new_table, write_json
 from rdeepsense.errors import require
 
+if TYPE_CHECKING:
+    from rdeepsense.deploy.profile.measure import Measured
+    from rdeepsense.deploy.profile.side_by_side import ProfileReport
+
+OPTIONS = {"candidates": "--against", "rounds": "--rounds", "device": "--device"}
 COLUMNS = ["form", "µs", "p99 µs", "instructions", "kB", "peak MB", "mJ"]
 
 
@@ -39,30 +45,17 @@ def profile(
     Each form predicts one row of the model file on one thread. All take turns in each round; the
     round with the smallest median counts. Forms of C are compiled on the first run.
     """
-    from rdeepsense.deploy.profile import devices as profiles
-    from rdeepsense.deploy.profile import energy
-    from rdeepsense.deploy.profile.candidates import NAMES, check_names, form
-    from rdeepsense.deploy.profile.measure import profile as measure
-    from rdeepsense.deploy.profile.subject import Subject
+    from rdeepsense.deploy.profile.side_by_side import profile as profile_model
 
     check_outputs({"--json": json, "--plot": plot}, inputs=(model,))
     if plot is not None:
         require("matplotlib", "report")
-    names = NAMES if against is None else tuple(name.strip() for name in against.split(","))
-    check_names(names)
-    estimated_for = profiles.DEFAULT if device is None else profiles.profile(device)
+    names = None if against is None else [name.strip() for name in against.split(",")]
     terminal = Terminal()
-    with tempfile.TemporaryDirectory() as folder:
-        subject = Subject(model, Path(folder))
-        forms = [form(subject, name) for name in names]
-        # One that was named is what was asked for: it is not set aside for a meter.
-        meter = energy.find() if device is None else None
-        found = {
-            "model": str(model),
-            "layers": list(subject.folded.widths),
-            **measure(forms, rounds, meter, estimated_for),
-        }
-    _tell(terminal, found)
+    with in_options(OPTIONS):
+        report = profile_model(load_model(model), candidates=names, rounds=rounds, device=device)
+    _tell(terminal, report)
+    found = {"model": str(model), **report.to_json()}
     if json is not None:
         write_json(json, found)
         terminal.line(f"wrote {json}")
@@ -74,33 +67,34 @@ def profile(
             terminal.line(f"wrote {path}")
 
 
-def _tell(terminal: Terminal, found: dict[str, Any]) -> None:
-    shape = "-".join(map(str, found["layers"]))
+def _tell(terminal: Terminal, report: ProfileReport) -> None:
+    from rdeepsense.deploy.profile.candidate import Missing
+
+    shape = "-".join(map(str, report.layers))
     caption = (
-        f"{found['machine']}. Median and 99th percentile of the best of {found['rounds']} rounds; "
+        f"{report.machine}. Median and 99th percentile of the best of {report.rounds} rounds; "
         "instructions by callgrind; kB of weights; peak memory of a process that predicts one row."
     )
     table = new_table(f"One prediction of {shape}", COLUMNS, caption)
-    for form in found["forms"]:
-        if form["available"]:
-            table.add_row(form["name"], *_cells(form))
+    for one in report.candidates:
+        if not isinstance(one, Missing):
+            table.add_row(one.name, *_cells(one))
     terminal.table(table)
-    terminal.line(f"energy: {found['energy']}")
-    for form in found["forms"]:
-        if not form["available"]:
-            terminal.line(f"{form['name']}: not available, {form['reason']}")
+    terminal.line(f"energy: {report.energy}")
+    for one in report.candidates:
+        if isinstance(one, Missing):
+            terminal.line(f"{one.name}: not available, {one.reason}")
 
 
-def _cells(form: dict[str, Any]) -> list[str]:
+def _cells(one: Measured) -> list[str]:
     def cell(value: float | None, text: str) -> str:
         return "-" if value is None else format(value, text)
 
-    peak = form["peak_bytes"]
     return [
-        cell(form["microseconds"], ",.2f"),
-        cell(form["p99_microseconds"], ",.2f"),
-        cell(form["instructions"], ",d"),
-        cell(form["weight_bytes"] / 1e3, ",.1f"),
-        cell(None if peak is None else peak / 1e6, ",.1f"),
-        cell(form["millijoules"], ".3g"),
+        cell(one.microseconds, ",.2f"),
+        cell(one.p99_microseconds, ",.2f"),
+        cell(one.instructions, ",d"),
+        cell(one.weight_bytes / 1e3, ",.1f"),
+        cell(None if one.peak_bytes is None else one.peak_bytes / 1e6, ",.1f"),
+        cell(one.millijoules, ".3g"),
     ]

@@ -1,5 +1,6 @@
-"""What a prediction costs on a device: operations, time and energy."""
+"""Models on devices: folded, exported, run without torch, their cost measured."""
 
-from rdeepsense.deploy.folded.runtime import load
+from rdeepsense.deploy.folded.deployed import DeployedModel
+from rdeepsense.deploy.loading import load
 
-__all__ = ["load"]
+__all__ = ["DeployedModel", "load"]

@@ -7,19 +7,51 @@ per_scale lack of the true ones is put into the first layer here.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.laplace import size, triangular
-from rdeepsense.deploy.folded.model import Dense, Floats, Folded
+from rdeepsense.deploy.folded.layers import DenseLayer, Layers
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.output import Output
+from rdeepsense.deploy.folded.runner import Outputs, apart
 from rdeepsense.errors import InputError
 
+Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 REACH = 1e6  # standard deviations; far inside of what float32 carries through five layers
 HALF_CHANGE = 2e-3  # of the std, or in probability: what half floats may move a prediction by
 DRAWN_ROWS = 256
+
+
+class StoredNetwork(Protocol):
+    """A network in the type that its weights are stored in."""
+
+    @property
+    def dtype(self) -> str: ...
+
+    def raw(self, X: NDArray[Any]) -> Floats:
+        """Compute what `Folded.raw` gives, as the device does."""
+
+
+@dataclass(frozen=True)
+class NetworkRunner:
+    """A stored network with the output of the folded model it was made of."""
+
+    facts: Facts
+    network: StoredNetwork
+    output: Output
+
+    def run(self, X: NDArray[Any]) -> Outputs:
+        return self.output.finish(self.network.raw(np.asarray(X)))
+
+
+def runner(folded: Folded, network: StoredNetwork) -> NetworkRunner:
+    """Run a stored network in place of the folded model's layers."""
+    return NetworkRunner(folded.facts, network, folded.output)
 
 
 @dataclass(frozen=True)
@@ -46,11 +78,11 @@ class FloatNetwork:
     centre: Singles
     per_scale: Singles
     layers: tuple[FloatLayer, ...]
-    root: Singles | None = None  # of the doubt; float32 whatever the weights
+    root: Singles | None = None  # of the laplace; float32 whatever the weights
     reach: float = REACH
 
     def raw(self, X: NDArray[Any]) -> Floats:
-        """What `Folded.raw` gives, in float32 as on the device."""
+        """Compute what `Folded.raw` gives, in float32 as on the device."""
         z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
         z = h = np.clip(z, -self.reach, self.reach).astype(np.float32)
         before = h[:, :0]  # what the last layer reads, if that is a hidden one
@@ -66,8 +98,8 @@ class FloatNetwork:
 
 
 def as_float32(folded: Folded) -> FloatNetwork:
-    """Every weight rounded to float32."""
-    centre, per_scale, layers = standardised(folded)
+    """Round every weight to float32."""
+    centre, per_scale, layers = standardised(folded.layers)
     stored = [
         FloatLayer(layer.weight.astype(np.float32), layer.bias.astype(np.float32))
         for layer in layers
@@ -76,26 +108,26 @@ def as_float32(folded: Folded) -> FloatNetwork:
 
 
 def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
-    """Weights rounded to half floats, each layer times the power of two that fills their range.
+    """Round weights to half floats, each layer times the power of two that fills their range.
 
     Where that moves a prediction of the rows X (drawn ones if there are none) by more than
     HALF_CHANGE, layers stay float32, smallest first, until it does not; those that turn out not to
     be needed for it are half floats after all. If every layer is needed it is the float32 network.
     """
     wide = as_float32(folded)
-    halves = [_halved(layer) for layer in standardised(folded)[2]]
+    halves = [_halved(layer) for layer in standardised(folded.layers)[2]]
     if not len(X):
-        drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.inputs))
-        X = folded.centre + folded.scale * drawn
-    wanted = folded.finish(wide.raw(X))
+        drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.layers.inputs))
+        X = folded.layers.centre + folded.layers.scale * drawn
+    wanted = folded.output.finish(wide.raw(X))
 
     def rounded(kept: list[int]) -> FloatNetwork:
         layers = [wide.layers[k] if k in kept else half for k, half in enumerate(halves)]
         return replace(wide, dtype="float16", layers=tuple(layers))
 
     def fits(kept: list[int]) -> bool:
-        apart = np.abs(folded.finish(rounded(kept).raw(X)) - wanted)
-        return not (apart if folded.is_classifier else apart / wanted[1]).max() > HALF_CHANGE
+        found = folded.output.finish(rounded(kept).raw(X))
+        return not apart(wanted, found).max() > HALF_CHANGE
 
     order = sorted(range(len(halves)), key=lambda k: halves[k].weight.size)
     kept = next(order[:n] for n in range(len(order) + 1) if fits(order[:n]))
@@ -105,42 +137,43 @@ def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
     return wide if len(kept) == len(halves) else rounded(kept)
 
 
-def _halved(layer: Dense) -> FloatLayer:
+def _halved(layer: DenseLayer) -> FloatLayer:
     largest = float(np.abs(layer.weight).max())
     gain = 2.0 ** (np.ceil(np.log2(largest)) - 15) if largest > 0 else 1.0
     weight = (layer.weight / gain).astype(np.float16)
     return FloatLayer(weight, layer.bias.astype(np.float32), gain)
 
 
-def standardised(folded: Folded) -> tuple[Singles, Singles, list[Dense]]:
-    """Centre, 1 / scale and layers that take (x - centre) / scale, as float32 will compute it."""
+def standardised(layers: Layers) -> tuple[Singles, Singles, list[DenseLayer]]:
+    """Find centre, 1 / scale and layers that take (x - centre) / scale as float32 computes it."""
     with np.errstate(over="ignore", divide="ignore"):
-        centre = folded.centre.astype(np.float32)
-        per_scale = (1 / folded.scale).astype(np.float32)
+        centre = layers.centre.astype(np.float32)
+        per_scale = (1 / layers.scale).astype(np.float32)
     bad = ~(np.isfinite(centre) & np.isfinite(per_scale) & (per_scale > 0))
     if bad.any():
         column = int(np.argmax(bad))
         raise InputError(
-            f"input {column} has mean {folded.centre[column]:g} and standard deviation "
-            f"{folded.scale[column]:g}, which float32 cannot hold; change its unit"
+            f"input {column} has mean {layers.centre[column]:g} and standard deviation "
+            f"{layers.scale[column]:g}, which float32 cannot hold; change its unit"
         )
-    first = folded.layers[0]
-    bias = first.bias - first.weight @ (folded.centre - centre)
-    return centre, per_scale, [Dense(first.weight / per_scale, bias), *folded.layers[1:]]
+    first = layers.dense[0]
+    bias = first.bias - first.weight @ (layers.centre - centre)
+    return centre, per_scale, [DenseLayer(first.weight / per_scale, bias), *layers.dense[1:]]
 
 
 def _root(folded: Folded) -> Singles | None:
-    """The doubt's matrix for (x - centre) per_scale in float32.
+    """Scale the laplace's matrix for (x - centre) per_scale in float32.
 
     It stays float32 beside half floats: it is an inverse, so its sums may be small differences of
     large numbers.
     """
-    if folded.doubt is None:
+    laplace, layers = folded.output.laplace, folded.layers
+    if laplace is None:
         return None
-    root = folded.doubt.root.copy()
-    if folded.hidden + 1 < len(root):
-        centre, per_scale, _ = standardised(folded)
-        inputs = root[folded.hidden : -1]
-        root[-1] -= (folded.centre - centre) / folded.scale @ inputs
-        inputs /= (folded.scale * per_scale)[:, None]
+    root = laplace.root.copy()
+    if layers.hidden + 1 < len(root):
+        centre, per_scale, _ = standardised(layers)
+        inputs = root[layers.hidden : -1]
+        root[-1] -= (layers.centre - centre) / layers.scale @ inputs
+        inputs /= (layers.scale * per_scale)[:, None]
     return triangular(root).astype(np.float32)

@@ -1,68 +1,104 @@
-"""What the export did to the predictions, measured on labelled rows."""
+"""What an export did to the predictions, measured on labelled rows."""
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.distributions import AnyDistribution, Categorical, Recalibrated
+from rdeepsense.deploy.folded.runner import Moments, Outputs, Runner
+from rdeepsense.distributions import AnyDistribution, Categorical, LocationScale, Recalibrated
 from rdeepsense.errors import InputError
+from rdeepsense.fitting.fitted import Fitted
 
+Floats = NDArray[np.float64]
+Figures = dict[str, float]
 REGRESSION = ("nll", "coverage_90", "deviation_area", "mae")
 CLASSES = ("nll", "accuracy", "ece")
 
 
-def quality(
-    estimator: Any, folded: Folded, network: Any, X: NDArray[Any], y: NDArray[Any]
-) -> dict[str, Any]:
-    """Figures of the model as trained and as exported, on the same rows."""
-    with warnings.catch_warnings():
-        # Kept rows are in the order of the names, but carry none.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        options = {} if folded.doubt is None else {"epistemic": "laplace"}
-        before = estimator.predict_dist(X, **options)
-    predicted = folded.finish(network.raw(np.asarray(X)))
-    if folded.is_classifier:
-        after: AnyDistribution = Categorical(predicted / predicted.sum(1, keepdims=True))
-    else:
-        mean, std = (part.reshape(before.shape) for part in predicted)
-        after = moved(before, mean, std)
-    figures = {}
-    for when, dist in (("before", before), ("after", after)):
-        scores = metrics.evaluate(dist, y)
-        keys = CLASSES if folded.is_classifier else REGRESSION
-        figures[when] = {key: float(scores[key]) for key in keys}
-    change = figures["after"]["nll"] - figures["before"]["nll"]
-    return {"rows": len(y), **figures, "nll_change": change}
+@dataclass(frozen=True)
+class FineTuning:
+    """What int8 was fine-tuned on, and the change of the NLL that there would be without."""
+
+    rows: int
+    steps: int
+    nll_change_without: float
 
 
-def check_change(found: dict[str, Any], most: float, dtype: str, fine_tuned: bool = False) -> None:
+@dataclass(frozen=True)
+class Quality:
+    """Figures of a model as trained and as exported, on the same rows."""
+
+    rows: int
+    before: Figures
+    after: Figures
+    rows_from: str = ""
+    fine_tuned: FineTuning | None = None
+
+    @property
+    def nll_change(self) -> float:
+        """By how much the negative log-likelihood rose."""
+        return self.after["nll"] - self.before["nll"]
+
+    def to_json(self) -> dict[str, object]:
+        tuned = {} if self.fine_tuned is None else {"fine_tuned": asdict(self.fine_tuned)}
+        return {
+            "rows_from": self.rows_from,
+            "rows": self.rows,
+            "before": self.before,
+            "after": self.after,
+            "nll_change": self.nll_change,
+            **tuned,
+        }
+
+
+def quality(runner: Runner, fitted: Fitted, X: NDArray[Any], y: NDArray[Any]) -> Quality:
+    """Judge a runner by labelled rows, beside the fitted model's own distributions."""
+    found = runner.run(X)
+    before = fitted.distribution(X, None if found.epistemic is None else "laplace")
+    after = _distribution(before, found)
+    keys = REGRESSION if isinstance(found, Moments) else CLASSES
+    return Quality(len(y), _figures(before, y, keys), _figures(after, y, keys))
+
+
+def check_change(found: Quality, most: float, dtype: str, fine_tuned: bool = False) -> None:
     """Refuse an export that is worse by more than the bound."""
-    if not found["nll_change"] <= most:
-        ways = ["accept a larger change", "take a wider --dtype"]
+    if not found.nll_change <= most:
+        ways = ["accept a larger change", "take a wider dtype="]
         if fine_tuned:
-            ways.insert(0, "give --data with more rows to fine-tune on")
+            ways.insert(0, "give rows= with more rows to fine-tune on")
         elif dtype == "int8":
-            ways.insert(0, "try --fine-tune")
+            ways.insert(0, "try fine_tune=True")
         raise InputError(
-            f"{dtype} moves the NLL from {found['before']['nll']:.4f} to "
-            f"{found['after']['nll']:.4f} on {found['rows']} rows, by more than "
-            f"--max-nll-change {most:g}; nothing was written. You can {', '.join(ways[:-1])} or "
+            f"{dtype} moves the NLL from {found.before['nll']:.4f} to "
+            f"{found.after['nll']:.4f} on {found.rows} rows, by more than "
+            f"max_nll_change={most:g}; nothing was written. You can {', '.join(ways[:-1])} or "
             f"{ways[-1]}"
         )
 
 
-def moved(dist: Any, mean: NDArray[np.float64], std: NDArray[np.float64]) -> Any:
-    """A distribution of the same shape with another mean and std, entry by entry."""
+def moved(dist: LocationScale | Recalibrated, mean: Floats, std: Floats) -> AnyDistribution:
+    """Give a distribution another mean and std, entry by entry, and keep its shape."""
     ratio = std / dist.std
     base = dist.base if isinstance(dist, Recalibrated) else dist
     centre = mean - ratio * (dist.mean - base.mean)
     shifted = base.affine(centre - ratio * base.mean, ratio)
     if isinstance(dist, Recalibrated):
-        shifted = Recalibrated(shifted, dist.stated, dist.actual)
+        return Recalibrated(shifted, dist.stated, dist.actual)
     return shifted
+
+
+def _distribution(before: AnyDistribution, found: Outputs) -> AnyDistribution:
+    if not isinstance(found, Moments):
+        return Categorical(found.probs / found.probs.sum(1, keepdims=True))
+    assert isinstance(before, LocationScale | Recalibrated)
+    return moved(before, found.mean.reshape(before.shape), found.std.reshape(before.shape))
+
+
+def _figures(dist: AnyDistribution, y: NDArray[Any], keys: tuple[str, ...]) -> Figures:
+    scores = metrics.evaluate(dist, y)
+    return {key: float(scores[key]) for key in keys}

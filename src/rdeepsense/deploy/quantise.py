@@ -16,11 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.folded.model import Dense, Floats, Folded
+from rdeepsense.deploy.folded.layers import DenseLayer
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.runner import Moments, Outputs, Probabilities
+from rdeepsense.deploy.networks import standardised
 from rdeepsense.errors import InputError
 
+Floats = NDArray[np.float64]
 # Centre and 1 / scale of the inputs, and the layers that take (x - centre) / scale.
-Ready = tuple[NDArray[np.float32], NDArray[np.float32], list[Dense]]
+Ready = tuple[NDArray[np.float32], NDArray[np.float32], list[DenseLayer]]
 Singles = NDArray[np.float32]
 LEVELS = 32_767  # steps of an input on each side of its centre
 LEAST_REACH = 8.0  # standard deviations
@@ -55,7 +59,7 @@ class Int8Layer:
         return _products(q, self.weight) + bias
 
     def packed(self) -> NDArray[np.int8]:
-        """Blocks of outputs, in them groups of four inputs, in them output by output."""
+        """Pack blocks of outputs, in them groups of four inputs, in them output by output."""
         outputs, inputs = self.weight.shape
         padded = np.zeros((outputs, -(-inputs // 4) * 4), dtype=np.int8)
         padded[:, :inputs] = self.weight
@@ -79,7 +83,7 @@ class Int8Network:
     dtype: str = "int8"
 
     def inputs(self, X: NDArray[Any]) -> NDArray[np.int64]:
-        """Whole numbers from 0 to 2 levels."""
+        """Round to whole numbers from 0 to 2 levels."""
         limit = np.float32(2 * self.levels)
         z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_step, nan=0.0)
         halves = np.clip(z, -limit, limit).astype(np.int64)
@@ -87,7 +91,7 @@ class Int8Network:
         return q
 
     def raw(self, X: NDArray[Any]) -> Floats:
-        """The columns of the last layer, bit by bit as in C but for the last addition."""
+        """Compute the columns of the last layer, bit by bit as in C but for the last addition."""
         q, step = self.inputs(X), np.ones((len(X), 1), np.float32)
         for layer in self.layers[:-1]:
             q, step = to_bytes(layer, q, step)
@@ -99,50 +103,50 @@ class Int8Network:
 def to_bytes(
     layer: Int8Layer, q: NDArray[np.int64], step: Singles
 ) -> tuple[NDArray[np.int64], Singles]:
-    """One hidden layer: ReLU, bytes of which the largest is 255, and the step they count."""
+    """Compute a hidden layer: ReLU, bytes of which the largest is 255, and the step they count."""
     h = np.maximum(layer.sums(q, step).astype(np.float32) * layer.factor, np.float32(0))
     top = np.maximum(h.max(1, keepdims=True), np.float32(BYTE * layer.least) / step)
     halves = (h * (np.float32(2 * BYTE) / top)).astype(np.int64)
     return (halves + 1) >> 1, step * top / np.float32(BYTE)
 
 
-def quantise(folded: Folded, X: NDArray[Any], ready: Ready) -> Int8Network:
-    """The network that agrees best with the folded one on these rows."""
-    if folded.doubt is not None:
+def quantise(folded: Folded, X: NDArray[Any]) -> Int8Network:
+    """Round to the integers that agree best with the folded network on these rows."""
+    if folded.output.laplace is not None:
         raise InputError(
-            "--dtype int8 cannot be exported with --epistemic laplace; accepted: float32, and "
-            "for c99 float16"
+            "dtype='int8' cannot be exported with epistemic='laplace'; accepted: 'float32', and "
+            "for c99 'float16'"
         )
     if not len(X):
-        raise InputError("int8 needs rows to calibrate the activations on")
+        raise InputError("int8 needs rows to calibrate the activations on; give rows=(X, y)")
+    ready = standardised(folded.layers)
     return together(integers(X, ready, best_units(folded, X, ready)), X[:ORDER_ROWS])
 
 
 def scaled(X: NDArray[Any], ready: Ready) -> Floats:
-    """What the first layer reads, as float32 computes it; 0 where an input is missing."""
+    """Compute what the first layer reads, as float32 computes it; 0 where an input is missing."""
     centre, per_scale, _ = ready
     z: Floats = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
     return z
 
 
 def best_units(folded: Folded, X: NDArray[Any], ready: Ready) -> list[Floats]:
-    """What one step of each hidden unit stands for in the largest row, layer by layer."""
+    """Choose what one step of each hidden unit stands for in the largest row, layer by layer."""
     h, largest = scaled(X, ready), []
     for layer in ready[2][:-1]:
         h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         largest.append(h.max(0))
     X = X[:: -(-len(X) // CHOICE_ROWS)]
-    wanted = folded.forward(X)
+    wanted = folded.run(X)
 
     def distance(units: list[Floats]) -> float:
-        found = folded.finish(integers(X, ready, units).raw(X))
-        return _distance(folded, wanted, found)
+        return _distance(wanted, folded.output.finish(integers(X, ready, units).raw(X)))
 
     return min(([_units(top, e) for top in largest] for e in EVENNESS), key=distance)
 
 
 def together(network: Int8Network, X: NDArray[Any]) -> Int8Network:
-    """The same sums with hidden units in another order: those that fire together in fours.
+    """Reorder hidden units, which keeps every sum: those that fire together in fours.
 
     Where four inputs of a layer that lie together are all zero, C may skip them; ReLU makes about
     half of the units zero, but in the order of training hardly ever four neighbours.
@@ -182,18 +186,20 @@ def _fours(fires: NDArray[np.bool_]) -> NDArray[np.intp]:
     return order
 
 
-def _distance(folded: Folded, wanted: Floats, found: Floats) -> float:
-    """How far predictions are, in units that the NLL cares for."""
-    if folded.is_classifier:
-        return float(np.mean((wanted - found) ** 2))
-    mean = (wanted[0] - found[0]) / wanted[1]
-    return float(np.mean(mean**2 + np.log(found[1] / wanted[1]) ** 2))
+def _distance(wanted: Outputs, found: Outputs) -> float:
+    """Measure how far predictions are, in units that the NLL cares for."""
+    if isinstance(wanted, Probabilities):
+        assert isinstance(found, Probabilities)
+        return float(np.mean((wanted.probs - found.probs) ** 2))
+    assert isinstance(found, Moments)
+    mean = (wanted.mean - found.mean) / wanted.std
+    return float(np.mean(mean**2 + np.log(found.std / wanted.std) ** 2))
 
 
 def integers(
     X: NDArray[Any], ready: Ready, units: list[Floats], corrected: bool = True
 ) -> Int8Network:
-    """The layers rounded, each hidden unit in its own steps.
+    """Round the layers, each hidden unit in its own steps.
 
     `corrected` biases make the mean output over the rows that of the layers before rounding.
     """
@@ -238,7 +244,7 @@ def integers(
 
 
 def _units(largest: Floats, evenness: float) -> Floats:
-    """The step of each unit's byte, from the largest activation that calibration saw.
+    """Choose the step of each unit's byte, from the largest activation that calibration saw.
 
     With evenness 0 all units of a layer share one step, with 1 each fills its own range; what a
     unit's step gains, the weights that read it lose, so the best lies between.
@@ -250,7 +256,7 @@ def _units(largest: Floats, evenness: float) -> Floats:
 
 
 def _weights(weight: Floats, bias: Floats, most: float) -> tuple[NDArray[np.int8], Floats]:
-    """Whole numbers and the scale of each row, so large that its bias is at most `most` of them."""
+    """Round to whole numbers times a scale of each row, of which its bias is at most `most`."""
     scale = np.maximum(np.abs(weight).max(1) / WEIGHT, np.abs(bias) / most)
     scale = np.maximum(scale, 1e-30)
     return np.rint(weight / scale[:, None]).astype(np.int8), scale

@@ -303,3 +303,11 @@ class CalibratedEstimator(DistributionEstimator):
 
     def _sets_aside(self) -> bool:
         return self.calibrate == "conformal"
+
+
+def fitted_model(model: DistributionEstimator) -> Fitted:
+    """Return what a fitted estimator holds; refuse anything else."""
+    if not isinstance(model, DistributionEstimator):
+        raise InputError(f"model is a {type(model).__name__}; accepted: an estimator")
+    check_is_fitted(model)
+    return model.fitted_

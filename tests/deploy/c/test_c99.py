@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 from deploy.c_models import COMPILERS, STRICT, library, predict, run_cc, write
+from deploy.folded_models import finished, with_facts
 from deploy.random_models import Drawn, draw
 from deploy.targets.shapes import Shape
 
-from rdeepsense.deploy.c.export import DTYPES, prepare
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import identifier, number, remark
 from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.prepare import DTYPES, prepare
 from rdeepsense.deploy.quantise import Int8Network, to_bytes, together
 from rdeepsense.errors import InputError
 
@@ -54,14 +55,14 @@ def test_random_models_agree_with_torch(seed: int, tmp_path: Path) -> None:
 def check(source: Source, drawn: Drawn, X: Any, found: Any, what: str) -> None:
     """Against torch in float64; int8 against its own arithmetic, which is the same to the bit."""
     if source.network.dtype == "int8":
-        wanted = source.folded.finish(source.network.raw(X))
-    elif source.folded.is_classifier:
+        wanted = finished(source.folded, source.network.raw(X))
+    elif source.folded.facts.is_classifier:
         wanted = drawn.estimator.predict_proba(X)
     else:
         pair = drawn.estimator.predict(X, return_std=True)
         wanted = np.stack([part.reshape(len(X), -1) for part in pair])
     bound = BOUND.get(source.network.dtype, 1e-5)
-    if source.folded.is_classifier:
+    if source.folded.facts.is_classifier:
         assert np.abs(found - wanted).max() < bound, what
     else:
         assert np.abs((found[0] - wanted[0]) / wanted[1]).max() < bound, what
@@ -80,7 +81,7 @@ def test_int8_units_that_fire_together_are_skipped_exactly(tmp_path: Path) -> No
     made = Shape((3, 64, 72, 6)).write(tmp_path / "together", "int8")
     network, folded = made.network, made.folded
     assert isinstance(network, Int8Network)
-    X = (folded.centre + rng.normal(size=(200, 3))).astype(np.float32)
+    X = (folded.layers.centre + rng.normal(size=(200, 3))).astype(np.float32)
     order = rng.permutation(64)
     first, second, *rest = network.layers
     first = dataclasses.replace(
@@ -166,7 +167,7 @@ def test_sanitisers_find_nothing(seed: int, dtype: str, tmp_path: Path) -> None:
     source = source_of(drawn, dtype)
     folder = write(source, tmp_path / "m", drawn.X)
     (folder / "strange.c").write_text(STRANGE)
-    kind = ["-DCLASSES"] if source.folded.is_classifier else []
+    kind = ["-DCLASSES"] if source.folded.facts.is_classifier else []
     flags = ["-std=c99", *SANITISED, "-fno-sanitize=float-divide-by-zero", *kind]
     native = [["-march=native"]] if seed else [["-march=native"], []]
     for more in native:
@@ -179,11 +180,11 @@ def test_sanitisers_find_nothing(seed: int, dtype: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_missing_inputs_count_as_their_mean(dtype: str, tmp_path: Path) -> None:
     drawn = draw(0, widest=12, most=6)
-    folded = dataclasses.replace(fold(drawn.estimator), missing="mean")
+    folded = with_facts(fold(drawn.estimator), missing="mean")
     source = Source(folded, prepare(folded, dtype, drawn.X))
     built = library(write(source, tmp_path / "m", drawn.X), COMPILERS[0], "-O1")
     rows = drawn.X[:4].astype(np.float32)
-    mean = np.where(np.arange(4)[:, None] % 2, folded.centre.astype(np.float32), rows)
+    mean = np.where(np.arange(4)[:, None] % 2, folded.layers.centre.astype(np.float32), rows)
     gaps = np.where(np.arange(4)[:, None] % 2, np.float32(np.nan), rows)
     assert predict(built, source, gaps)[0] == [0] * 4
     found, wanted = (predict(built, source, x)[1] for x in (gaps, mean))
@@ -265,11 +266,11 @@ EVIL = [
 def test_no_text_becomes_code(tmp_path: Path) -> None:
     drawn = draw(2, widest=12, most=4)
     plain = fold(drawn.estimator)
-    names = [EVIL[k % len(EVIL)] for k in range(max(plain.inputs, plain.outputs))]
-    folded = dataclasses.replace(
+    names = [EVIL[k % len(EVIL)] for k in range(max(plain.facts.inputs, plain.facts.outputs))]
+    folded = with_facts(
         plain,
-        features=tuple(names[: plain.inputs]),
-        classes=np.array(names[: plain.outputs]),
+        features=tuple(names[: plain.facts.inputs]),
+        classes=np.array(names[: plain.facts.outputs]),
         version="1*/ int evil;",
         source="*/ int evil;\n" * 5,
     )
@@ -315,9 +316,10 @@ def test_numbers_read_back_as_they_were() -> None:
 
 def test_units_of_float32_that_cannot_hold_them_are_refused() -> None:
     folded = fold(draw(0, widest=5, most=3).estimator)
-    tiny = dataclasses.replace(folded, scale=folded.scale * 1e-60)
+    layers = dataclasses.replace(folded.layers, scale=folded.layers.scale * 1e-60)
+    tiny = dataclasses.replace(folded, layers=layers)
     with pytest.raises(InputError, match="input 0 has mean .* which float32 cannot hold"):
-        prepare(tiny, "float32", np.zeros((0, folded.inputs)))
+        prepare(tiny, "float32", np.zeros((0, folded.facts.inputs)))
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")

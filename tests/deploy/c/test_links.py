@@ -16,8 +16,11 @@ from rdeepsense.deploy.c import inputs
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.links import macros
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.folded.laplace import Doubt, triangular
-from rdeepsense.deploy.folded.model import Dense, Folded
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.laplace import LastLayerLaplace, triangular
+from rdeepsense.deploy.folded.layers import DenseLayer, Layers
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.networks import FloatLayer, as_float32, standardised
 from rdeepsense.deploy.quantise import integers
 from rdeepsense.errors import InputError
@@ -105,23 +108,23 @@ def model(link: LocationWidth, outputs: int, laplace: bool) -> tuple[Folded, Any
     rng = np.random.default_rng(0)
     widths = (3, 12, link.columns * outputs)
     layers = tuple(
-        Dense(rng.normal(size=(n, m)) / m**0.5, 0.1 * rng.normal(size=n))
+        DenseLayer(rng.normal(size=(n, m)) / m**0.5, 0.1 * rng.normal(size=n))
         for m, n in pairwise(widths)
     )
     centre = rng.normal(size=3)
-    doubt = None
+    last = None
     if laplace:
         root = triangular(rng.normal(size=(16, 16)) / 16)
-        doubt = Doubt(root, rng.uniform(1, 2, outputs), rng.uniform(1, 2, outputs))
-    spread, shift = rng.uniform(1, 2, outputs), rng.normal(size=outputs)
-    folded = Folded("", centre, np.ones(3), layers, spread=spread, shift=shift, doubt=doubt)
+        last = LastLayerLaplace(root, rng.uniform(1, 2, outputs), rng.uniform(1, 2, outputs))
+    output = Output(link, rng.uniform(1, 2, outputs), rng.normal(size=outputs), last)
+    folded = Folded(Facts(3, outputs), Layers(centre, np.ones(3), layers), output)
     return folded, (centre + rng.normal(size=(200, 3))).astype(np.float32)
 
 
 def network_of(folded: Folded, dtype: str, X: Any) -> Any:
     """Without the choices of an export, which would ask the folded model for its predictions."""
     if dtype == "int8":
-        return integers(X, standardised(folded), [np.full(12, 0.02)])
+        return integers(X, standardised(folded.layers), [np.full(12, 0.02)])
     wide = as_float32(folded)
     if dtype == "float32":
         return wide
@@ -143,12 +146,9 @@ CASES += [(name, dtype, True) for name in LINKS for dtype in ("float32", "float1
 
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize(("name", "dtype", "laplace"), CASES)
-def test_c_computes_the_link(
-    name: str, dtype: str, laplace: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_c_computes_the_link(name: str, dtype: str, laplace: bool, tmp_path: Path) -> None:
     link, outputs = LINKS[name], 2
     assert isinstance(link, LocationWidth)
-    monkeypatch.setattr(inputs, "link_of", lambda folded: link)
     folded, X = model(link, outputs, laplace)
     source = Source(folded, network_of(folded, dtype, X))
     status, found = predict(built(source, tmp_path), source, X)
@@ -157,23 +157,20 @@ def test_c_computes_the_link(
     size = raw[:, -1:] if laplace else np.zeros((len(X), 1))
     columns = Numpy(raw[:, :-1] if laplace else raw, outputs)
     width: Expression = 0.0 if link.width is None else link.width
-    gain = folded.doubt.gain if folded.doubt is not None else np.zeros(outputs)
-    std = folded.spread * np.sqrt(evaluate(width, columns) ** 2 + gain * size**2)
+    gain = folded.output.laplace.gain if folded.output.laplace is not None else np.zeros(outputs)
+    std = folded.output.spread * np.sqrt(evaluate(width, columns) ** 2 + gain * size**2)
     np.testing.assert_allclose(found[1], std, rtol=2e-6, atol=1e-30)
-    mean = evaluate(link.location, columns) + folded.shift * std
+    mean = evaluate(link.location, columns) + folded.output.shift * std
     np.testing.assert_allclose(found[0], mean, rtol=1e-5, atol=1e-5)
-    if folded.doubt is not None:
-        np.testing.assert_allclose(found[2], folded.doubt.std * size, rtol=2e-6)
+    if folded.output.laplace is not None:
+        np.testing.assert_allclose(found[2], folded.output.laplace.std * size, rtol=2e-6)
     for compiler in COMPILERS:
         run_cc(tmp_path, compiler, *STRICT, "-O2", "-c", "model.c")
 
 
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
-def test_a_width_of_exp_is_finite_for_any_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_width_of_exp_is_finite_for_any_input(tmp_path: Path) -> None:
     link = LocationWidth(FIRST, exp(SECOND))
-    monkeypatch.setattr(inputs, "link_of", lambda folded: link)
     folded, X = model(link, 2, laplace=False)
     source = Source(folded, as_float32(folded))
     far = np.concatenate([1e30 * X, -1e30 * X]).astype(np.float32)
@@ -181,12 +178,12 @@ def test_a_width_of_exp_is_finite_for_any_input(
     assert set(status) == {2}
     assert np.isfinite(found).all()
     assert (found[1] > 0).all()
-    assert found[1].max() == pytest.approx(folded.spread.max() * np.exp(87), rel=1e-5)  # type: ignore[union-attr]
+    assert found[1].max() == pytest.approx(folded.output.spread.max() * np.exp(87), rel=1e-5)  # type: ignore[union-attr]
 
 
 def test_no_head_is_named_where_c_is_written() -> None:
-    """Every head is its link; c_model alone maps the names of today's files to links."""
+    """Every head is its link."""
     for path in Path(inputs.__file__).parent.rglob("*.*"):
-        if path.suffix in (".py", ".c", ".h") and path.name not in ("inputs.py", "export.py"):
+        if path.suffix in (".py", ".c", ".h"):
             text = path.read_text()
             assert not re.search(r"['\"](gaussian|student|point|categorical)['\"]", text), path.name

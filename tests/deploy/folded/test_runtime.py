@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -10,12 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deploy.folded_models import forward
 from deploy.random_models import Drawn, draw
 from safetensors.numpy import save_file
 
-from rdeepsense.deploy.fold import fold, save
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runtime import load
+from rdeepsense import model_file
+from rdeepsense.deploy import load
+from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.folded.runtime import load_folded
+from rdeepsense.deploy.save_folded import save
 from rdeepsense.errors import InputError, ModelFileError
 
 HEADS = {"gaussian": 0, "student": 1, "categorical": 2}
@@ -33,20 +37,50 @@ def path(drawn: Drawn, tmp_path: Path) -> Path:
 
 
 def test_a_file_gives_back_every_bit(drawn: Drawn, path: Path) -> None:
-    before, after = fold(drawn.estimator), load(path)
-    assert np.array_equal(before.forward(drawn.X), after.forward(drawn.X))
-    for name in ("head", "features", "missing", "one_output", "version", "source", "floor"):
-        assert getattr(before, name) == getattr(after, name)
-    if before.intervals is not None and after.intervals is not None:
-        assert np.array_equal(before.intervals.low, after.intervals.low)
+    before, after = fold(drawn.estimator), load_folded(path)
+    assert np.array_equal(forward(before, drawn.X), forward(after, drawn.X))
+    assert before.output.link == after.output.link
+    for name in ("head", "features", "missing", "one_output", "version", "source"):
+        assert getattr(before.facts, name) == getattr(after.facts, name)
+    if before.facts.intervals is not None and after.facts.intervals is not None:
+        assert np.array_equal(before.facts.intervals.low, after.facts.intervals.low)
     else:
-        assert np.array_equal(before.predict(drawn.X), after.predict(drawn.X))
+        assert np.array_equal(before.facts.classes, after.facts.classes)
+
+
+FLOORS = {"gaussian": 1e-4, "student": 1e-3, "categorical": 0.0}
+
+
+def test_files_of_before_there_were_links(drawn: Drawn, path: Path) -> None:
+    """They name a head and its floor."""
+    header, tensors = model_file.read(path)
+    del header["link"]
+    model_file.write(path, {**header, "floor": FLOORS[header["head"]]}, tensors)
+    assert np.array_equal(
+        forward(load_folded(path), drawn.X), forward(fold(drawn.estimator), drawn.X)
+    )
+    model_file.write(path, {**header, "head": "cauchy", "floor": 0.0}, tensors)
+    with pytest.raises(ModelFileError, match="has the head 'cauchy', unknown here"):
+        load(path)
+
+
+def test_a_link_that_is_none_or_does_not_fit_is_refused(path: Path) -> None:
+    header, tensors = model_file.read(path)
+    for link, message in (
+        ({"location": ["tan", ["column", 0]], "width": 1.0}, "the link holds .*'tan'"),
+        ("hardmax", "link = 'hardmax' is unknown"),
+        ({"location": ["column", 400], "width": 1.0}, "the link does not fit|do not fit"),
+        ({"location": 1.0, "width": 1.0} if header["classes"] else "softmax", "does not fit"),
+    ):
+        model_file.write(path, {**header, "link": link}, tensors)
+        with pytest.raises(ModelFileError, match=message):
+            load(path)
 
 
 def test_numpy_is_all_it_needs(path: Path) -> None:
     program = (
-        "import sys, rdeepsense.deploy.folded.runtime as r, numpy as np\n"
-        f"m = r.load({str(path)!r}); m.forward(m.check(np.zeros((1, m.inputs))))\n"
+        "import sys, rdeepsense.deploy as r, numpy as np\n"
+        f"m = r.load({str(path)!r}); m.predict(np.zeros((1, m.facts.inputs)))\n"
         "heavy = ('torch', 'scipy', 'sklearn', 'safetensors', 'polars', 'rdeepsense.deploy.c')\n"
         "print([n for n in heavy if n in sys.modules])"
     )
@@ -77,7 +111,7 @@ def test_foreign_files_are_refused(drawn: Drawn, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="is a folder"):
         load(tmp_path)
     drawn.estimator.save(tmp_path / "model.safetensors")
-    with pytest.raises(ModelFileError, match="is a model, not a folded model; .* --to folded"):
+    with pytest.raises(ModelFileError, match="is a model, not a folded model; .*to='folded'"):
         load(tmp_path / "model.safetensors")
     save_file({"a": np.zeros(3)}, tmp_path / "foreign")
     with pytest.raises(ModelFileError, match="but no rdeepsense model"):
@@ -89,13 +123,13 @@ def test_foreign_files_are_refused(drawn: Drawn, tmp_path: Path) -> None:
 
 def test_bad_inputs_are_named(path: Path) -> None:
     model = load(path)
-    rows = np.zeros((2, model.inputs))
+    rows = np.zeros((2, model.facts.inputs))
     with pytest.raises(InputError, match=r"the model takes \(rows, "):
-        model.forward(model.check(rows[:, :-1]))
+        model.predict(rows[:, :-1])
     rows[1, 0] = np.nan
     with pytest.raises(InputError, match="X holds nan in row 1, column 0"):
-        model.forward(model.check(rows))
-    if model.is_classifier:
+        model.predict(rows)
+    if model.facts.is_classifier:
         with pytest.raises(InputError, match="use predict_proba"):
             model.predict_interval(rows[:1])
     else:
@@ -118,11 +152,11 @@ needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C comp
 def test_compiled_predicts_the_same_and_is_built_once(
     drawn: Drawn, path: Path, cache: Path
 ) -> None:
-    plain: Any = load(path)
-    compiled: Any = load(path, compile=True)
+    model = load(path, compile=True)
+    compiled: Any = model.runner
     X = drawn.X.astype(np.float32)
-    wanted, found = plain.forward(X), compiled.forward(X)
-    scale = 1.0 if plain.is_classifier else wanted[1]
+    wanted, found = forward(load(path).runner, X), forward(compiled, X)
+    scale = 1.0 if model.facts.is_classifier else wanted[1]
     assert np.abs((found - wanted) / scale).max() < 1e-5
     built = list(cache.iterdir())
     assert [p.suffix for p in built] == [".so"]
@@ -142,7 +176,10 @@ def test_compiled_predicts_the_same_and_is_built_once(
     with pytest.raises(InputError, match="contiguous float32"):
         compiled.caller(x.astype(np.float64), out)
     with pytest.raises(InputError, match="X holds nan in row 0, column 0"):
-        compiled.forward(compiled.check(x[None]))
+        model.predict(x[None])
+    # float64 holds it, the float32 of C does not
+    with pytest.raises(InputError, match="X holds inf in row 0, column 0"):
+        model.predict(np.full((1, len(x)), 1e300))
 
 
 @needs_cc
@@ -157,7 +194,7 @@ def test_without_a_compiler_it_says_so(
 
 def test_widths_must_fit(drawn: Drawn, tmp_path: Path) -> None:
     folded = fold(drawn.estimator)
-    broken = Folded(**{**vars(folded), "centre": folded.centre[:-1]})
-    save(broken, tmp_path / "broken")
+    layers = dataclasses.replace(folded.layers, centre=folded.layers.centre[:-1])
+    save(dataclasses.replace(folded, layers=layers), tmp_path / "broken")
     with pytest.raises(ModelFileError, match="layer 0 does not fit"):
         load(tmp_path / "broken")

@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,20 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from deploy.folded_models import finished, forward, hand_made, with_facts
 from deploy.random_models import Drawn, draw
 from onnx.reference import ReferenceEvaluator
 from torch import Tensor, nn
 
-from rdeepsense.deploy.c.export import Options, export_c99, prepare
+import rdeepsense as rds
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.model import Dense, Folded
+from rdeepsense.deploy.folded.layers import DenseLayer
+from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.onnx import export as onnx_export
-from rdeepsense.deploy.onnx.export import check_agreement, export_onnx, run
+from rdeepsense.deploy.onnx.agreement import check_agreement
 from rdeepsense.deploy.onnx.graph import model
+from rdeepsense.deploy.onnx.runner import OnnxRunner
+from rdeepsense.deploy.prepare import prepare
 from rdeepsense.errors import InputError, MissingExtraError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.experiments.tasks.known_truth import simulate
@@ -33,6 +38,7 @@ from rdeepsense.networks import DeepSense
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))  # 200 models, up to 700 wide, 300 in- and outputs
 MODELS = range(200) if LONG else range(20)
 BOUND = 1e-5
+to_onnx: Any = partial(rds.export, to="onnx")
 
 
 def session_of(proto: Any) -> Any:
@@ -46,7 +52,7 @@ def outputs(session: Any, X: Any) -> Any:
 
 
 def built(drawn: Drawn, dtype: str, **changes: Any) -> tuple[Folded, Any, Any]:
-    folded = dataclasses.replace(fold(drawn.estimator), **changes)
+    folded = with_facts(fold(drawn.estimator), **changes)
     network = prepare(folded, dtype, drawn.X.astype(np.float32))
     return folded, network, model(folded, network)
 
@@ -58,19 +64,19 @@ def test_random_models_agree_with_torch(seed: int) -> None:
     session = session_of(proto)
     X = drawn.X.astype(np.float32)
     assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
-        ("x", ["batch", folded.inputs], "tensor(float)")
+        ("x", ["batch", folded.facts.inputs], "tensor(float)")
     ]
     for rows in (X, X[:1], X[:0]):
         found = outputs(session, rows)
-        names = ["probs"] if folded.is_classifier else ["mean", "std"]
+        names = ["probs"] if folded.facts.is_classifier else ["mean", "std"]
         assert [o.name for o in session.get_outputs()] == names
         for output, array in zip(session.get_outputs(), found, strict=True):
-            assert output.shape == ["batch", folded.outputs]
-            assert array.shape == (len(rows), folded.outputs)
+            assert output.shape == ["batch", folded.facts.outputs]
+            assert array.shape == (len(rows), folded.facts.outputs)
             assert array.dtype == np.float32
         if not len(rows):
             continue
-        if folded.is_classifier:
+        if folded.facts.is_classifier:
             wanted = drawn.estimator.predict_proba(rows)
             assert np.abs(found[0] - wanted).max() < BOUND, drawn.name
             continue
@@ -89,9 +95,9 @@ def test_int8_computes_with_the_numbers_of_the_c(seed: int) -> None:
     drawn = draw(seed, widest=150, most=9)
     folded, network, proto = built(drawn, "int8")
     found = outputs(session_of(proto), drawn.X)
-    wanted = folded.finish(network.raw(drawn.X.astype(np.float32)))
-    exact = folded.forward(drawn.X.astype(np.float32))
-    if folded.is_classifier:
+    wanted = finished(folded, network.raw(drawn.X.astype(np.float32)))
+    exact = forward(folded, drawn.X.astype(np.float32))
+    if folded.facts.is_classifier:
         difference, rounding = np.abs(found[0] - wanted), np.abs(exact - wanted)
     else:
         difference = np.abs(np.stack(found) - wanted) / wanted[1]
@@ -141,22 +147,15 @@ def test_int8_layers_run_in_integers(tmp_path: Path) -> None:
 
 
 def test_a_unit_without_weights_keeps_its_bias() -> None:
-    folded = Folded(
-        head="gaussian",
-        centre=np.zeros(2),
-        scale=np.ones(2),
-        layers=(
-            Dense(np.array([[1e-20, 0], [0, 0], [1, 1]]), np.array([3.0, 2.0, 0.0])),
-            Dense(np.array([[0, 0, 0], [0, 0, 1e-20], [1, 1, 1]]), np.array([0.0, 5.0, 0.0])),
-            Dense(np.ones((2, 3)), np.zeros(2)),
-        ),
-        floor=1e-4,
-        spread=np.ones(1),
-        shift=np.zeros(1),
+    layers = (
+        DenseLayer(np.array([[1e-20, 0], [0, 0], [1, 1]]), np.array([3.0, 2.0, 0.0])),
+        DenseLayer(np.array([[0, 0, 0], [0, 0, 1e-20], [1, 1, 1]]), np.array([0.0, 5.0, 0.0])),
+        DenseLayer(np.ones((2, 3)), np.zeros(2)),
     )
+    folded = hand_made("gaussian", np.zeros(2), layers)
     X = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
     found = outputs(session_of(model(folded, prepare(folded, "int8", X))), X)
-    np.testing.assert_allclose(np.stack(found), folded.forward(X), atol=0.1)
+    np.testing.assert_allclose(np.stack(found), forward(folded, X), atol=0.1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
@@ -177,7 +176,7 @@ def test_missing_inputs_count_as_their_mean(dtype: str) -> None:
     folded, _, proto = built(drawn, dtype, missing="mean")
     rows = drawn.X[:4].astype(np.float32)
     odd = np.arange(4)[:, None] % 2 == 1
-    mean = np.where(odd, folded.centre.astype(np.float32), rows)
+    mean = np.where(odd, folded.layers.centre.astype(np.float32), rows)
     session = session_of(proto)
     for found, wanted in zip(
         outputs(session, np.where(odd, np.nan, rows)), outputs(session, mean), strict=True
@@ -189,15 +188,8 @@ def test_missing_inputs_count_as_their_mean(dtype: str) -> None:
 
 def test_softplus_is_right_from_end_to_end() -> None:
     """One weight: raw widths from -300 to 300, where exp alone would overflow."""
-    folded = Folded(
-        head="student",
-        centre=np.zeros(1),
-        scale=np.ones(1),
-        layers=(Dense(np.array([[0.0], [1.0]]), np.zeros(2)),),
-        floor=1e-4,
-        spread=np.array([2.0]),
-        shift=np.array([0.25]),
-    )
+    layer = DenseLayer(np.array([[0.0], [1.0]]), np.zeros(2))
+    folded = hand_made("student", np.zeros(1), [layer], spread=2.0, shift=0.25)
     X = np.linspace(-300, 300, 1201, dtype=np.float32)[:, None]
     mean, std = outputs(session_of(model(folded, prepare(folded, "float32", X))), X)
     wanted = 2 * (np.logaddexp(0, X.astype(np.float64)) + 1e-4)
@@ -216,42 +208,43 @@ def regressor() -> RDeepSenseRegressor:
 def test_int8_keeps_nll_and_coverage(regressor: RDeepSenseRegressor, tmp_path: Path) -> None:
     test = simulate(5000, 1)
     rows = (test.X, test.y)
-    made = export_onnx(regressor, tmp_path / "m.onnx", "int8", rows=rows)["quality"]
-    assert made["rows"] == 2500
-    assert made["rows_from"] == "--data"
-    assert abs(made["nll_change"]) < 0.02
-    assert abs(made["after"]["coverage_90"] - made["before"]["coverage_90"]) < 0.01
-    assert made["after"]["nll"] != made["before"]["nll"]
+    made = to_onnx(regressor, tmp_path / "m.onnx", dtype="int8", rows=rows).quality
+    assert made.rows == 2500
+    assert made.rows_from == "rows given"
+    assert abs(made.nll_change) < 0.02
+    assert abs(made.after["coverage_90"] - made.before["coverage_90"]) < 0.01
+    assert made.after["nll"] != made.before["nll"]
     with pytest.raises(InputError, match="int8 moves the NLL from .* nothing was written"):
-        export_onnx(regressor, tmp_path / "other.onnx", "int8", max_nll_change=-1.0)
+        to_onnx(regressor, tmp_path / "other.onnx", dtype="int8", max_nll_change=-1.0)
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
 
 
 def test_metadata(regressor: RDeepSenseRegressor, tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
-    made = export_onnx(regressor, path)
-    assert made["bytes"] == path.stat().st_size
-    assert made["agreement"].startswith("differs from the model by ")
+    made = to_onnx(regressor, path)
+    assert made.bytes == path.stat().st_size
+    assert made.agreement.startswith("differs from the model by ")
     proto = onnx.load(path)
     assert [(o.domain, o.version) for o in proto.opset_import] == [("", 17)]
     assert proto.ir_version == 8
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     about = session.get_modelmeta().custom_metadata_map
     folded = fold(regressor)
-    assert folded.intervals is not None
-    assert folded.intervals.conformal is not None
-    assert (about["head"], about["dtype"], about["missing"]) == (folded.head, "float32", "refuse")
-    assert about["model_sha256"] == folded.source
-    assert about["calibration"] == (folded.calibration or "none")
-    assert json.loads(about["input_mean"]) == folded.centre.tolist()
+    facts = folded.facts
+    assert facts.intervals is not None
+    assert facts.intervals.conformal is not None
+    assert (about["head"], about["dtype"], about["missing"]) == (facts.head, "float32", "refuse")
+    assert about["model_sha256"] == facts.source
+    assert about["calibration"] == (facts.calibration or "none")
+    assert json.loads(about["input_mean"]) == folded.layers.centre.tolist()
     assert json.loads(about["quality"])["rows"] == len(regressor.fitted_.kept_rows[1])
     assert "features" not in about
     factors = json.loads(about["intervals"])
     assert list(factors) == ["0.5", "0.8", "0.9", "0.95", "0.99"]
     assert factors["0.9"] == {
-        "low": folded.intervals.low[2].tolist(),
-        "high": folded.intervals.high[2].tolist(),
-        "conformal": folded.intervals.conformal[2].tolist(),
+        "low": facts.intervals.low[2].tolist(),
+        "high": facts.intervals.high[2].tolist(),
+        "conformal": facts.intervals.conformal[2].tolist(),
     }
     X = simulate(10, 2).X
     mean, std = outputs(session, X)
@@ -260,7 +253,7 @@ def test_metadata(regressor: RDeepSenseRegressor, tmp_path: Path) -> None:
         found = (mean + np.array(factors["0.9"][factor]) * std)[:, 0]
         assert np.abs((found - end) / std[:, 0]).max() < BOUND
     content = path.read_bytes()
-    export_onnx(regressor, path)
+    to_onnx(regressor, path)
     assert path.read_bytes() == content
 
 
@@ -270,8 +263,8 @@ def test_classes(tmp_path: Path) -> None:
     arguments: dict[str, Any] = {"hidden": (16, 16), "epochs": 5, "random_state": 0}
     estimator = RDeepSenseClassifier(**arguments, verbose=False).fit(task.X, labels)
     for dtype, bound in (("float32", BOUND), ("int8", 0.05)):
-        quality = export_onnx(estimator, tmp_path / dtype, dtype)["quality"]
-        assert set(quality["after"]) == {"nll", "accuracy", "ece"}
+        quality = to_onnx(estimator, tmp_path / dtype, dtype=dtype).quality
+        assert set(quality.after) == {"nll", "accuracy", "ece"}
         session = onnxruntime.InferenceSession(tmp_path / dtype, providers=["CPUExecutionProvider"])
         about = session.get_modelmeta().custom_metadata_map
         assert json.loads(about["classes"]) == ['h"igh\n', "low", "mid"]
@@ -284,11 +277,11 @@ def test_without_rows_drawn_ones_are_compared(tmp_path: Path) -> None:
     task = simulate(300, 0)
     arguments: dict[str, Any] = {"hidden": (8,), "epochs": 1, "verbose": False}
     estimator = RDeepSenseRegressor(keep_rows=0, **arguments).fit(task.X, task.y)
-    made = export_onnx(estimator, tmp_path / "m.onnx")
-    assert made["quality"] is None
-    assert made["agreement"].endswith("(256 rows)")
+    made = to_onnx(estimator, tmp_path / "m.onnx")
+    assert made.quality is None
+    assert made.agreement.endswith("(256 rows)")
     with pytest.raises(InputError, match="int8 needs rows to calibrate"):
-        export_onnx(estimator, tmp_path / "int8.onnx", "int8")
+        to_onnx(estimator, tmp_path / "int8.onnx", dtype="int8")
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -296,15 +289,15 @@ def test_a_wrong_number_is_seen(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_
     drawn = draw(seed, widest=20, most=4)
     folded, _, proto = built(drawn, "float32")
     X = drawn.X.astype(np.float32)
-    check_agreement(folded.forward(X), run(folded, proto.SerializeToString()), X)
-    name = f"weight_{len(folded.layers) - 1}"
+    check_agreement(folded.run(X), OnnxRunner.of(folded.facts, proto.SerializeToString()), X)
+    name = f"weight_{len(folded.layers.dense) - 1}"
     tensor = next(t for t in proto.graph.initializer if t.name == name)
     weight = onnx.numpy_helper.to_array(tensor).copy()
     weight[:, 0] *= 1.001
     tensor.CopyFrom(onnx.numpy_helper.from_array(weight, name))
     monkeypatch.setattr(onnx_export, "model", lambda *_: proto)
     with pytest.raises(InputError, match="float32 does not explain; nothing was written"):
-        export_onnx(drawn.estimator, tmp_path / "m.onnx")
+        to_onnx(drawn.estimator, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -315,9 +308,9 @@ def test_a_mean_far_above_its_std_is_not_refused(tmp_path: Path) -> None:
     y = 101_325 + 100 * X[:, 0]
     arguments: dict[str, Any] = {"hidden": (16,), "drop_prob": 0.0, "random_state": 0}
     estimator = RDeepSenseRegressor(epochs=40, verbose=False, **arguments).fit(X, y)
-    made = export_onnx(estimator, tmp_path / "m.onnx")
-    assert float(made["agreement"].split()[5]) > BOUND
-    assert abs(made["quality"]["nll_change"]) < 1e-3
+    made = to_onnx(estimator, tmp_path / "m.onnx")
+    assert float(made.agreement.split()[5]) > BOUND
+    assert abs(made.quality.nll_change) < 1e-3
 
 
 @pytest.mark.parametrize("library", ["onnx", "onnxruntime"])
@@ -331,7 +324,7 @@ def test_what_is_missing_is_named(
 
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(MissingExtraError, match=rf"{library} is not.*rdeepsense\[export\]"):
-        export_onnx(regressor, tmp_path / "m.onnx")
+        to_onnx(regressor, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -370,9 +363,9 @@ def test_convolutions_and_recurrent_layers(own: bool, likelihood: str, tmp_path:
         estimator = RDeepSenseRegressor(network=Turning(1) if own else spec, **arguments)
     estimator.fit(X, y)
     path = tmp_path / "m.onnx"
-    made = export_onnx(estimator, path)
-    assert made["agreement"].startswith("differs from the model by ")
-    assert abs(made["quality"]["nll_change"]) < 1e-4
+    made = to_onnx(estimator, path)
+    assert made.agreement.startswith("differs from the model by ")
+    assert abs(made.quality.nll_change) < 1e-4
     onnx.checker.check_model(onnx.load(path), full_check=True)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     assert session.get_inputs()[0].shape == ["batch", 24, 3]
@@ -396,7 +389,7 @@ def test_convolutions_and_recurrent_layers(own: bool, likelihood: str, tmp_path:
         assert np.isnan(array[:2]).all()
         assert np.isfinite(array[2:]).all()
     content = path.read_bytes()
-    export_onnx(estimator, path)
+    to_onnx(estimator, path)
     assert path.read_bytes() == content
 
 
@@ -406,14 +399,14 @@ def test_windows_with_missing_values_and_without_kept_rows(tmp_path: Path) -> No
     arguments: dict[str, Any] = {"epochs": 1, "random_state": 0, "verbose": False, "keep_rows": 0}
     spec = DeepSense((3,), interval=8, filters=4, hidden=4)
     estimator = RDeepSenseRegressor(network=spec, missing="mean", **arguments).fit(X, y)
-    made = export_onnx(estimator, tmp_path / "m.onnx")
-    assert made["agreement"].endswith("(256 rows)")
+    made = to_onnx(estimator, tmp_path / "m.onnx")
+    assert made.agreement.endswith("(256 rows)")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
     mean = outputs(session, X[:1])[0]
     np.testing.assert_allclose(mean[:, 0], estimator.predict(X[:1]), rtol=1e-6)
-    with pytest.raises(InputError, match="--dtype int8 is for fully-connected.*float32"):
-        export_onnx(estimator, tmp_path / "other.onnx", "int8")
-    for form in (fold, lambda model: export_c99(model, tmp_path / "c", Options())):
+    with pytest.raises(InputError, match="dtype='int8' is for fully-connected.*float32"):
+        to_onnx(estimator, tmp_path / "other.onnx", dtype="int8")
+    for form in (fold, lambda model: rds.export(model, tmp_path / "c", to="c99")):
         with pytest.raises(InputError, match="DeepSenseNetwork cannot be folded; accepted:.*Linea"):
             form(estimator)
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
@@ -425,12 +418,12 @@ def test_a_wrong_graph_of_windows_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_p
     estimator = RDeepSenseRegressor(network=spec, epochs=1, verbose=False).fit(X, y)
     right = onnx_export.module_graph
 
-    def wrong(estimator: Any, folded: Folded) -> Any:
-        return right(estimator, dataclasses.replace(folded, spread=folded.spread * 1.001))
+    def wrong(fitted: Any, last: DenseLayer, output: Any) -> Any:
+        return right(fitted, last, dataclasses.replace(output, spread=output.spread * 1.001))
 
     monkeypatch.setattr(onnx_export, "module_graph", wrong)
     with pytest.raises(InputError, match="float32 does not explain; nothing was written"):
-        export_onnx(estimator, tmp_path / "m.onnx")
+        to_onnx(estimator, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -446,13 +439,13 @@ def test_a_network_that_torch_cannot_write_is_refused(tmp_path: Path) -> None:
     X, y = windows(60, 0)
     estimator = RDeepSenseRegressor(network=Odd(), epochs=1, verbose=False).fit(X, y)
     with pytest.raises(InputError, match="torch cannot write Odd as ONNX: .*fft"):
-        export_onnx(estimator, tmp_path / "m.onnx")
+        to_onnx(estimator, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_refusals(regressor: RDeepSenseRegressor, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--dtype float16 is not for onnx; accepted: float32, int"):
-        export_onnx(regressor, tmp_path / "m.onnx", "float16")
-    with pytest.raises(InputError, match="str takes more than one pass"):
-        export_onnx("a model", tmp_path / "m.onnx")
+    with pytest.raises(InputError, match="dtype='float16' is not for to='onnx'; accepted: 'flo"):
+        to_onnx(regressor, tmp_path / "m.onnx", dtype="float16")
+    with pytest.raises(InputError, match="model is a str; accepted: an estimator"):
+        to_onnx("a model", tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

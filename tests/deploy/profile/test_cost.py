@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rdeepsense.deploy.profile import cost
-from rdeepsense.deploy.profile.cost import Plan
+from rdeepsense.deploy.profile.cost import PassPlan
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from rdeepsense.deploy.profile.cost import Plan
 def test_counts(
     estimator: str, passes: int, classes: bool, widths: tuple[int, ...], adds: int, numbers: int
 ) -> None:
-    plan = Plan.of(estimator, 3, (5, 4), 2, classes, passes)
+    plan = PassPlan.of(estimator, 3, (5, 4), 2, classes, passes)
     assert (plan.widths, plan.multiply_adds, plan.bytes) == (widths, adds, 4 * numbers)
 
 
@@ -41,7 +41,7 @@ def test_passes_differ_and_end_in_mean_and_variance(
     torch.manual_seed(0)
     with cost.one_thread():
         assert torch.get_num_threads() == 1
-        made = cost.prediction(Plan.of(estimator, 3, (50,), 2, classes, 20), batched)()
+        made = cost.prediction(PassPlan.of(estimator, 3, (50,), 2, classes, 20), batched)()
     assert len(made) == parameters
     for mean, variance in made:
         assert mean.shape == variance.shape == (2,)
@@ -49,9 +49,9 @@ def test_passes_differ_and_end_in_mean_and_variance(
 
 
 def test_one_pass_is_deterministic_and_members_differ() -> None:
-    single = cost.prediction(Plan.of("RDeepSense", 3, (8,), 2, False, 1))
+    single = cost.prediction(PassPlan.of("RDeepSense", 3, (8,), 2, False, 1))
     assert torch.equal(single().mean, single().mean)
-    ensemble = cost.prediction(Plan.of("SSP", 3, (8,), 2, False, 4))
+    ensemble = cost.prediction(PassPlan.of("SSP", 3, (8,), 2, False, 4))
     assert (ensemble()[0][1] > 0).all()
     assert torch.equal(ensemble()[0][0], ensemble()[0][0])  # and without dropout
 

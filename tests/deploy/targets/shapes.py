@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from deploy.c_models import write
+from deploy.folded_models import hand_made
 from deploy.targets.machines import HERE
 
-from rdeepsense.deploy.c.export import prepare
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import number
-from rdeepsense.deploy.folded.model import Dense, Folded
+from rdeepsense.deploy.folded.layers import DenseLayer
+from rdeepsense.deploy.prepare import prepare
 
 ROWS = 8
 
@@ -40,20 +40,16 @@ class Shape:
         for inputs, outputs in zip(self.widths, self.widths[1:], strict=False):
             weight = rng.normal(size=(outputs, inputs)) * (2 / inputs) ** 0.5
             shift = 100.0 if self.busy and len(layers) < len(self.widths) - 2 else 0.0
-            layers.append(Dense(weight, rng.normal(size=outputs) * 0.1 + shift))
-        centre, outputs = rng.normal(size=self.widths[0]), self.widths[-1]
-        more: dict[str, Any] = {"classes": np.arange(outputs)}
-        if self.head != "categorical":
-            outputs //= 2
-            # A std above 1: half floats are then precise enough for every layer.
-            more = {"spread": np.ones(outputs), "shift": np.zeros(outputs), "floor": 1.1}
-        folded = Folded(self.head, centre, np.ones(len(centre)), tuple(layers), **more)
+            layers.append(DenseLayer(weight, rng.normal(size=outputs) * 0.1 + shift))
+        centre = rng.normal(size=self.widths[0])
+        # A std above 1: half floats are then precise enough for every layer.
+        folded = hand_made(self.head, centre, layers, floor=1.1)
         X = (centre + rng.normal(size=(200, len(centre)))).astype(np.float32)
-        source = Source(folded, prepare(folded, dtype, X), sure=np.ones(outputs))
+        source = Source(folded, prepare(folded, dtype, X), sure=np.ones(folded.facts.outputs))
         write(source, folder, X)
         body = ",\n".join("{" + ", ".join(map(number, row)) + "}" for row in X[:ROWS])
         table = f"static const float rows[ROWS][MODEL_INPUTS] = {{\n{body}}};\n"
-        kind = "#define CLASSES\n" * folded.is_classifier
+        kind = "#define CLASSES\n" * folded.facts.is_classifier
         (folder / "rows.h").write_text(f"#define ROWS {ROWS}\n{kind}{table}")
         (folder / "rows.c").write_text((HERE / "rows.c").read_text())
         return source

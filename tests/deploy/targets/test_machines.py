@@ -109,7 +109,7 @@ def test_int8_is_the_same_to_the_bit_everywhere(shape: Shape, tmp_path: Path) ->
     run(["gcc", *STRICT, "-O2", "-U__SSE2__", "-U__ARM_NEON", *files], folder)
     plain = run(["./rows"], folder)
     assert len(set(plain.splitlines())) > 3
-    assert len(plain.splitlines()) == 2 * ROWS * source.folded.outputs
+    assert len(plain.splitlines()) == 2 * ROWS * source.folded.facts.outputs
     for machine in (*CORTEX, *LINUX):
         machine.build(folder, *files, *machine.link)
         assert machine.run(folder, "./rows") == plain, machine.name

@@ -15,81 +15,78 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.build import LIBRARY, Program, Target, build, need_compiler
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.runner import Moments, Outputs, Probabilities
 from rdeepsense.deploy.networks import as_float32
 from rdeepsense.errors import InputError
 
+CFunction = Callable[..., int]  # ctypes converts what is given
+
 
 @dataclass(frozen=True)
-class Compiled(Folded):
-    """A folded model whose passes are C, in float32."""
+class CompiledRunner:
+    """The C of a folded model, in float32, called through ctypes."""
 
-    rows: Any = field(default=None, compare=False, repr=False)
+    facts: Facts
+    rows: CFunction = field(compare=False, repr=False)
+    has_epistemic: bool = False
 
-    def check(self, X: Any) -> NDArray[Any]:
-        """X as contiguous float32 rows; their values are looked at by the C."""
-        try:
-            rows: NDArray[Any] = np.ascontiguousarray(X, dtype=np.float32)
-        except (TypeError, ValueError):
-            return super().check(X)
-        return rows if rows.ndim == 2 and rows.shape[1] == self.inputs else super().check(X)
+    def run(self, X: NDArray[Any]) -> Outputs:
+        with np.errstate(over="ignore"):
+            rows: NDArray[np.float32] = np.ascontiguousarray(X, dtype=np.float32)
+        out = np.empty((self.parts, len(rows), self.facts.outputs), dtype=np.float32)
+        if self.rows(_address(rows), _address(out), len(rows)):
+            self.facts.check(rows)  # says which value float32 cannot hold
+        epistemic = out[-1] if self.has_epistemic else None
+        if self.facts.is_classifier:
+            return Probabilities(out[0], epistemic)
+        return Moments(out[0], out[1], epistemic)
 
-    def forward(self, X: NDArray[Any]) -> NDArray[Any]:
-        out = self._run(X)
-        return out[0] if self.is_classifier else out[:2]
-
-    def epistemic(self, X: NDArray[Any]) -> NDArray[Any]:
-        found: NDArray[Any] = self._run(X)[-1]
-        return found
-
-    def _run(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """All that the C gives, (means and stds, or probabilities; epistemic; rows, outputs)."""
-        out = np.empty((_parts(self), len(X), self.outputs), dtype=np.float32)
-        if self.rows(_address(X), _address(out), len(X)):
-            super().check(X)  # says which value is NaN or infinite
-        return out
+    @property
+    def parts(self) -> int:
+        """How many arrays of `outputs` numbers come out."""
+        return (1 if self.facts.is_classifier else 2) + self.has_epistemic
 
     def caller(self, x: NDArray[np.float32], out: NDArray[np.float32]) -> Callable[[], int]:
-        """A function without arguments that predicts the row in `x` and leaves the result in `out`.
+        """Return a function that predicts the row in `x` and leaves the result in `out`.
 
         Both arrays are used where they lie, so a loop that fills x and reads out copies nothing.
         x holds `inputs` float32, out 2 x `outputs` of them (means, then stds) or one for each
-        class, with a doubt `outputs` more of them (epistemic). The function returns the C status:
-        0, 1 for NaN, 2 for out of range.
+        class, with a laplace `outputs` more of them (epistemic). The function returns the C
+        status: 0, 1 for NaN, 2 for out of range.
         """
-        size = self.outputs * _parts(self)
-        for name, array, wanted in (("x", x, self.inputs), ("out", out, size)):
+        size = self.facts.outputs * self.parts
+        for name, array, wanted in (("x", x, self.facts.inputs), ("out", out, size)):
             if array.dtype != np.float32 or array.size != wanted or not array.flags.c_contiguous:
                 raise InputError(f"{name} must be {wanted} contiguous float32 numbers")
         # The arrays are bound so that they live as long as the function does.
-        pointers = (_pointer(x), _pointer(out), ctypes.c_size_t(1))
-        return functools.partial(_call, self.rows, *pointers, (x, out))
+        return functools.partial(
+            _call, self.rows, _pointer(x), _pointer(out), ctypes.c_size_t(1), (x, out)
+        )
 
 
-def _call(rows: Any, x: Any, out: Any, count: Any, _: Any) -> int:
-    status: int = rows(x, out, count)
-    return status
+def _call(
+    rows: CFunction, x: ctypes.c_void_p, out: ctypes.c_void_p, count: ctypes.c_size_t, _: object
+) -> int:
+    return rows(x, out, count)
 
 
-def compiled(folded: Folded) -> Compiled:
+def compiled(folded: Folded) -> CompiledRunner:
     """Build the C of a model, or find it in the cache."""
     cc = need_compiler("compile=True")
     source = Source(folded, as_float32(folded))
     rows = Target(".so", LIBRARY, {"rows.c": source.assembled("rows.c")})
     (path,) = build(cc, single(source), [rows])
-    return Compiled(**vars(folded), rows=_rows_function(path))
+    return CompiledRunner(folded.facts, _rows_function(path), folded.output.laplace is not None)
 
 
 def single(source: Source) -> Program:
-    """The program that is a model as exported."""
+    """Make the program that is a model as exported."""
     return Program({"model.h": header(source), "model.c": source.code()}, (source,))
 
 
-def _parts(folded: Folded) -> int:
-    return (1 if folded.is_classifier else 2) + (folded.doubt is not None)
-
-
-def _rows_function(path: Path) -> Any:
+def _rows_function(path: Path) -> CFunction:
     rows = ctypes.CDLL(str(path)).model_rows
     rows.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
     rows.restype = ctypes.c_int

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense import link as links
 from rdeepsense.deploy.c.text import identifier
-from rdeepsense.deploy.folded.model import Floats, Folded, Intervals, Texts
+from rdeepsense.deploy.folded.facts import Floats, Intervals, Texts
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.runner import Moments
 from rdeepsense.deploy.networks import FloatNetwork, Singles
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.errors import InputError
-from rdeepsense.link import Column, Link, LocationWidth, Softmax
+from rdeepsense.link import Link, Softmax
 
 WIDEST = 65_535  # indices are 16 bits
 
@@ -84,54 +85,42 @@ def c_model(
     folded: Folded, network: FloatNetwork | Int8Network, name: str, sure: Floats | None
 ) -> CModel:
     """Take from a folded model what its C needs."""
-    if max(folded.widths) > WIDEST:
-        raise InputError(f"a layer of {max(folded.widths)} is too wide; at most {WIDEST}")
+    facts, layers, output = folded.facts, folded.layers, folded.output
+    if max(layers.widths) > WIDEST:
+        raise InputError(f"a layer of {max(layers.widths)} is too wide; at most {WIDEST}")
     laplace = None
-    if folded.doubt is not None:
+    if output.laplace is not None:
         assert isinstance(network, FloatNetwork)
         assert network.root is not None
-        laplace = CLaplace(network.root, folded.doubt.gain, folded.doubt.std)
+        laplace = CLaplace(network.root, output.laplace.gain, output.laplace.std)
     return CModel(
         name=identifier(name),
         network=network,
-        widths=folded.widths,
-        link=link_of(folded),
-        spread=folded.spread,
-        shift=folded.shift,
+        widths=layers.widths,
+        link=output.link,
+        spread=output.spread,
+        shift=output.shift,
         laplace=laplace,
         sure=sure,
-        intervals=folded.intervals,
-        missing=folded.missing,
-        centre=folded.centre,
-        scale=folded.scale,
-        head=folded.head,
-        classes=folded.classes,
-        features=folded.features,
-        feature_units=folded.feature_units,
-        targets=folded.targets,
-        target_units=folded.target_units,
-        version=folded.version,
-        source=folded.source,
+        intervals=facts.intervals,
+        missing=facts.missing,
+        centre=layers.centre,
+        scale=layers.scale,
+        head=facts.head,
+        classes=facts.classes,
+        features=facts.features,
+        feature_units=facts.feature_units,
+        targets=facts.targets,
+        target_units=facts.target_units,
+        version=facts.version,
+        source=facts.source,
     )
-
-
-def link_of(folded: Folded) -> Link:
-    """The link of a folded model's head."""
-    width = links.add(links.softplus(Column(1)), folded.floor)
-    known: dict[str, Link] = {
-        "gaussian": LocationWidth(Column(0), links.sqrt(width)),
-        "student": LocationWidth(Column(0), width),
-        "point": LocationWidth(Column(0), None),
-        "categorical": Softmax(),
-    }
-    return known[folded.head]
 
 
 def predicted(
     folded: Folded, network: FloatNetwork | Int8Network, rows: NDArray[np.float32]
 ) -> list[NDArray[np.float64]]:
-    """What predict must write for rows, in the order of `CModel.results`."""
-    raw = network.raw(rows)
-    found = folded.finish(raw)
-    parts = [found] if folded.is_classifier else list(found)
-    return parts if folded.doubt is None else [*parts, folded.epistemic_of(raw)]
+    """Compute what predict must write for rows, in the order of `CModel.results`."""
+    found = folded.output.finish(network.raw(rows))
+    parts = [found.mean, found.std] if isinstance(found, Moments) else [found.probs]
+    return parts if found.epistemic is None else [*parts, found.epistemic]

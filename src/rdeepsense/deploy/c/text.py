@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.folded.model import Texts
+from rdeepsense.deploy.folded.facts import Texts
 from rdeepsense.errors import InputError
 
 LONGEST_NAME = 16  # C99 promises 31 letters of an external name, and ours add up to 11
@@ -25,9 +25,9 @@ def identifier(name: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_").lower()
     plain = plain if not plain[:1].isdigit() else f"m{plain}"
     if not plain:
-        raise InputError(f"--name {name!r} has no letter or digit to make a C name of")
+        raise InputError(f"name={name!r} has no letter or digit to make a C name of")
     if len(plain) > LONGEST_NAME:
-        raise InputError(f"--name {name!r} is too long; at most {LONGEST_NAME} letters")
+        raise InputError(f"name={name!r} is too long; at most {LONGEST_NAME} letters")
     return plain
 
 

@@ -1,12 +1,13 @@
-"""What the training rows leave open about the last layer, in a folded model (numpy alone).
+"""The Laplace approximation of the last layer in a folded model (numpy alone).
 
-The Laplace approximation of `rdeepsense.epistemic.laplace` is one matrix and two numbers for each
-output. With the last hidden layer's numbers h and the scaled inputs z = (x - centre) / scale,
+What the training rows leave open about the last layer (`rdeepsense.epistemic.laplace`) is one
+matrix and two numbers for each output. With the last hidden layer's numbers h and the scaled
+inputs z = (x - centre) / scale,
 
     size(x) = |[h, z, 1] root|,   epistemic std = std size
 
-    regression:  the predicted width w becomes sqrt(w^2 + gain size^2)
-    classes:     logits with a mean of 0 are divided by sqrt(1 + gain size^2)
+    numbers:  the predicted variance v (of `link.variance`) becomes v + gain size^2
+    classes:  logits with a mean of 0 are divided by sqrt(1 + gain size^2)
 
 `gain` and `std` hold the scale of the target, the calibration and the share of noise in the
 variance head. Networks without a hidden layer have [z, 1], those of very many inputs [h, 1].
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Doubt:
+class LastLayerLaplace:
     """root is square and upper triangular; gain and std have one number for each output."""
 
     root: Floats
@@ -33,7 +34,7 @@ class Doubt:
 
 
 def size(root: NDArray[Any], h: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
-    """|[h, z, 1] root| of each row, (rows, 1), in the type of the arrays."""
+    """Compute |[h, z, 1] root| of each row, (rows, 1), in the type of the arrays."""
     hidden = h.shape[1]
     sums = h @ root[:hidden] + root[-1]
     if hidden + 1 < len(root):
@@ -43,7 +44,7 @@ def size(root: NDArray[Any], h: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
 
 
 def triangular(matrix: Floats) -> Floats:
-    """The upper triangular root with root root^T = matrix matrix^T, so |phi root| = |phi matrix|.
+    """Find the upper triangular root with root root^T = matrix matrix^T: |phi root| = |phi matrix|.
 
     With the rows in reverse order, matrix^T = Q R makes R^T such a root, lower triangular.
     """

@@ -4,7 +4,7 @@
 
 0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
 run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
-`onnx_doubt` adds the nodes of a doubt.
+`laplace` adds the nodes of a laplace, `links` those of the head's link.
 
 In eight bits the numbers are those of `quantise`: activations are divided by their row's step, so
 that QuantizeLinear has the scale 1, and products multiplied by it. The first layer computes in
@@ -21,102 +21,73 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.networks import FloatNetwork
-from rdeepsense.deploy.onnx.laplace import corrected_logits, doubt_nodes
+from rdeepsense.deploy.onnx.laplace import corrected_logits, laplace_nodes
+from rdeepsense.deploy.onnx.links import NodeArithmetic
+from rdeepsense.deploy.onnx.nodes import INPUT, Nodes
 from rdeepsense.deploy.quantise import BYTE, LEAST_STEP, Int8Layer, Int8Network
-from rdeepsense.errors import require
+from rdeepsense.link import Column, LocationWidth, Softmax, evaluate
 
-OPSET = 17
-IR_VERSION = 8  # that of opset 17
-INPUT = "x"
 BYTE_ZERO = 128
 
 
-class Graph:
-    """Nodes and constants, collected in the order of the computation."""
-
-    def __init__(self) -> None:
-        self.onnx: Any = require("onnx", "export")
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def constant(self, name: str, values: NDArray[Any]) -> str:
-        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(values), name))
-        return name
-
-    def single(self, name: str, values: Any) -> str:
-        return self.constant(name, np.asarray(values, dtype=np.float32))
-
-    def node(self, operator: str, inputs: list[str], *outputs: str, **attributes: Any) -> str:
-        made = self.onnx.helper.make_node(operator, inputs, outputs, outputs[0], **attributes)
-        self.nodes.append(made)
-        return outputs[0]
+def output_names(output: Output) -> tuple[str, ...]:
+    """Name what comes out of the graph, in order."""
+    names = ("probs",) if isinstance(output.link, Softmax) else ("mean", "std")
+    return names if output.laplace is None else (*names, "epistemic")
 
 
-def output_names(folded: Folded) -> tuple[str, ...]:
-    names = ("probs",) if folded.is_classifier else ("mean", "std")
-    return names if folded.doubt is None else (*names, "epistemic")
-
-
+# Any: a ModelProto, as onnx comes without types.
 def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
-    """The ModelProto of a network whose weights are float32 or int8, without metadata."""
-    graph = Graph()
-    z = _standardised(graph, folded, network)
+    """Make the ModelProto of a network whose weights are float32 or int8, without metadata."""
+    nodes, output = Nodes(), folded.output
+    z = _standardised(nodes, folded.facts.missing, network)
     if isinstance(network, Int8Network):
-        raw = _int8_layers(graph, network, z)
+        raw, h = _int8_layers(nodes, network, z), ""
     else:
-        raw, h = _float_layers(graph, network, z)
-    axis = graph.constant("columns", np.array([1]))
-    mark = graph.node("ReduceSum", [graph.node("Sub", [z, z], "z_minus_z"), axis], "not_finite")
-    raw = graph.node("Add", [raw, mark], "raw")
-    doubt = None
-    if folded.doubt is not None:
+        raw, h = _float_layers(nodes, network, z)
+    axis = nodes.constant("columns", np.array([1]))
+    mark = nodes.node("ReduceSum", [nodes.node("Sub", [z, z], "z_minus_z"), axis], "not_finite")
+    raw = nodes.node("Add", [raw, mark], "raw")
+    widened = None
+    if output.laplace is not None:
         assert isinstance(network, FloatNetwork)
-        read = [h] * (folded.hidden > 0) + [z] * (folded.hidden + 1 < len(folded.doubt.root))
-        doubt = doubt_nodes(graph, folded.doubt, network.root, read, mark)
-    if folded.is_classifier:
-        raw = raw if doubt is None else corrected_logits(graph, raw, doubt)
-        graph.node("Softmax", [raw], "probs", axis=1)
+        assert network.root is not None
+        hidden = folded.layers.hidden
+        read = [h] * (hidden > 0) + [z] * (hidden + 1 < len(output.laplace.root))
+        widened = laplace_nodes(nodes, output.laplace, network.root, read, mark)
+    if isinstance(output.link, Softmax):
+        raw = raw if widened is None else corrected_logits(nodes, raw, widened)
+        nodes.node("Softmax", [raw], "probs", axis=1)
     else:
-        _regression(graph, folded, raw, doubt)
-    helper, single = graph.onnx.helper, graph.onnx.TensorProto.FLOAT
-    made = helper.make_graph(
-        graph.nodes,
-        "rdeepsense",
-        [helper.make_tensor_value_info(INPUT, single, ["batch", folded.inputs])],
-        [
-            helper.make_tensor_value_info(name, single, ["batch", folded.outputs])
-            for name in output_names(folded)
-        ],
-        graph.constants,
-    )
-    opset = helper.make_opsetid("", OPSET)
-    return helper.make_model(made, opset_imports=[opset], ir_version=IR_VERSION)
+        _location_width(nodes, output, output.link, raw, widened)
+    return nodes.model(folded.facts.inputs, folded.facts.outputs, output_names(output))
 
 
-def _standardised(graph: Graph, folded: Folded, network: FloatNetwork | Int8Network) -> str:
-    """z; missing inputs count as their mean where the model says so."""
+def _standardised(nodes: Nodes, missing: str, network: FloatNetwork | Int8Network) -> str:
+    """Add z; missing inputs count as their mean where the model says so."""
     per_scale = network.per_step / 2 if isinstance(network, Int8Network) else network.per_scale
-    centred = graph.node("Sub", [INPUT, graph.single("centre", network.centre)], "centred")
-    z = graph.node("Mul", [centred, graph.single("per_scale", per_scale)], "z")
-    if folded.missing != "mean":
+    centred = nodes.node("Sub", [INPUT, nodes.single("centre", network.centre)], "centred")
+    z = nodes.node("Mul", [centred, nodes.single("per_scale", per_scale)], "z")
+    if missing != "mean":
         return z
-    missing = graph.node("IsNaN", [z], "missing")
-    return graph.node("Where", [missing, graph.single("zero", 0.0), z], "z_or_mean")
+    absent = nodes.node("IsNaN", [z], "missing")
+    return nodes.node("Where", [absent, nodes.single("zero", 0.0), z], "z_or_mean")
 
 
-def _float_layers(graph: Graph, network: FloatNetwork, h: str) -> tuple[str, str]:
-    """The last layer's columns, and what it reads."""
+def _float_layers(nodes: Nodes, network: FloatNetwork, h: str) -> tuple[str, str]:
+    """Add the layers; returns the last one's columns, and what it reads."""
     before = h
     for k, layer in enumerate(network.layers):
-        weight = graph.single(f"weight_{k}", layer.weight.T)
-        h = graph.node("Gemm", [h, weight, graph.single(f"bias_{k}", layer.bias)], f"sums_{k}")
+        weight = nodes.single(f"weight_{k}", layer.weight.T)
+        h = nodes.node("Gemm", [h, weight, nodes.single(f"bias_{k}", layer.bias)], f"sums_{k}")
         if layer is not network.layers[-1]:
-            before = h = graph.node("Relu", [h], f"hidden_{k}")
+            before = h = nodes.node("Relu", [h], f"hidden_{k}")
     return h, before
 
 
-def _int8_layers(graph: Graph, network: Int8Network, h: str) -> str:
+def _int8_layers(nodes: Nodes, network: Int8Network, h: str) -> str:
     step = ""
     for k, layer in enumerate(network.layers):
         last = layer is network.layers[-1]
@@ -124,54 +95,63 @@ def _int8_layers(graph: Graph, network: Int8Network, h: str) -> str:
         if k == 0:
             # Here inputs have their zero at 0.
             offset = (layer.bias + network.levels * weight.sum(0)) * factor
-            matrix = graph.single("weight_0", weight * factor)
-            h = graph.node("Gemm", [h, matrix, graph.single("bias_0", offset)], "sums_0")
+            matrix = nodes.single("weight_0", weight * factor)
+            h = nodes.node("Gemm", [h, matrix, nodes.single("bias_0", offset)], "sums_0")
         else:
-            h = graph.node("Gemm", [h, _stored(graph, k, layer, weight)], f"products_{k}")
-            h = graph.node("Mul", [h, step], f"in_steps_{k}")
+            h = nodes.node("Gemm", [h, _stored(nodes, k, layer, weight)], f"products_{k}")
+            h = nodes.node("Mul", [h, step], f"in_steps_{k}")
             if not last:
-                bias = graph.single(f"bias_{k}", layer.bias * factor)
-                h = graph.node("Add", [h, bias], f"sums_{k}")
+                bias = nodes.single(f"bias_{k}", layer.bias * factor)
+                h = nodes.node("Add", [h, bias], f"sums_{k}")
         if not last:
-            h, step = _bytes(graph, k, graph.node("Relu", [h], f"hidden_{k}"))
-    return graph.node("Add", [h, graph.single("head_bias", network.head_bias)], "head")
+            h, step = _bytes(nodes, k, nodes.node("Relu", [h], f"hidden_{k}"))
+    return nodes.node("Add", [h, nodes.single("head_bias", network.head_bias)], "head")
 
 
-def _bytes(graph: Graph, k: int, h: str) -> tuple[str, str]:
-    """Counts of steps, 255 of which are a row's largest activation, and those steps."""
-    top = graph.node("ReduceMax", [h], f"largest_{k}", axes=[1], keepdims=1)
+def _bytes(nodes: Nodes, k: int, h: str) -> tuple[str, str]:
+    """Add counts of steps, 255 of which are a row's largest activation, and those steps."""
+    top = nodes.node("ReduceMax", [h], f"largest_{k}", axes=[1], keepdims=1)
     # A row on which no unit fires must not divide by 0.
-    top = graph.node("Max", [top, graph.single(f"least_{k}", LEAST_STEP)], f"top_{k}")
-    step = graph.node("Div", [top, graph.single(f"most_{k}", BYTE)], f"step_{k}")
-    h = graph.node("Div", [h, step], f"counts_{k}")
-    one, zero = graph.single(f"one_{k}", 1.0), f"zero_{k}"
-    graph.constant(zero, np.array(0, np.uint8))
-    h = graph.node("QuantizeLinear", [h, one, zero], f"hidden_bytes_{k}")
-    return graph.node("DequantizeLinear", [h, one, zero], f"hidden_counts_{k}"), step
+    top = nodes.node("Max", [top, nodes.single(f"least_{k}", LEAST_STEP)], f"top_{k}")
+    step = nodes.node("Div", [top, nodes.single(f"most_{k}", BYTE)], f"step_{k}")
+    h = nodes.node("Div", [h, step], f"counts_{k}")
+    one, zero = nodes.single(f"one_{k}", 1.0), f"zero_{k}"
+    nodes.constant(zero, np.array(0, np.uint8))
+    h = nodes.node("QuantizeLinear", [h, one, zero], f"hidden_bytes_{k}")
+    return nodes.node("DequantizeLinear", [h, one, zero], f"hidden_counts_{k}"), step
 
 
-def _stored(graph: Graph, k: int, layer: Int8Layer, weight: Any) -> str:
-    """The weights of a layer as bytes, made floats again."""
-    factor = graph.single(f"factor_{k}", layer.factor)
-    stored = graph.constant(f"weight_bytes_{k}", (weight + BYTE_ZERO).astype(np.uint8))
-    zero = graph.constant(f"weight_zero_{k}", np.full(len(layer.factor), BYTE_ZERO, np.uint8))
-    return graph.node("DequantizeLinear", [stored, factor, zero], f"weight_{k}", axis=1)
+def _stored(nodes: Nodes, k: int, layer: Int8Layer, weight: NDArray[np.int64]) -> str:
+    """Add the weights of a layer as bytes, made floats again."""
+    factor = nodes.single(f"factor_{k}", layer.factor)
+    stored = nodes.constant(f"weight_bytes_{k}", (weight + BYTE_ZERO).astype(np.uint8))
+    zero = nodes.constant(f"weight_zero_{k}", np.full(len(layer.factor), BYTE_ZERO, np.uint8))
+    return nodes.node("DequantizeLinear", [stored, factor, zero], f"weight_{k}", axis=1)
 
 
-def _regression(graph: Graph, folded: Folded, raw: str, doubt: str | None) -> None:
-    assert folded.shift is not None
-    moved = bool(folded.shift.any())
-    graph.node("Split", [raw], "location" if moved else "mean", "raw_width", axis=1)
-    positive = graph.node("Softplus", ["raw_width"], "positive")
-    width = graph.node("Add", [positive, graph.single("floor", folded.floor)], "width")
-    if doubt is not None:
-        square = (
-            [width] if folded.head == "gaussian" else [graph.node("Mul", [width] * 2, "square")]
-        )
-        width = graph.node("Add", [*square, doubt], "total")
-    if folded.head == "gaussian" or doubt is not None:
-        width = graph.node("Sqrt", [width], "root")
-    graph.node("Mul", [width, graph.single("spread", folded.spread)], "std")
+def _location_width(
+    nodes: Nodes, output: Output, link: LocationWidth, raw: str, widened: str | None
+) -> None:
+    """Add mean and std."""
+    assert output.shift is not None
+    assert output.spread is not None
+    moved = bool(output.shift.any())
+    columns = [f"column_{k}" for k in range(link.columns)]
+    if not moved and isinstance(link.location, Column):
+        columns[link.location.number] = "mean"
+    nodes.node("Split", [raw], *columns, axis=1)
+    arithmetic = NodeArithmetic(nodes, columns)
+    location = evaluate(link.location, arithmetic)
+    if widened is None:
+        assert link.width is not None
+        width = evaluate(link.width, arithmetic)
+    else:
+        assert link.variance is not None
+        total = nodes.node("Add", [evaluate(link.variance, arithmetic), widened], "total")
+        width = nodes.node("Sqrt", [total], "width")
+    nodes.node("Mul", [width, nodes.single("spread", output.spread)], "std")
     if moved:
-        move = graph.node("Mul", ["std", graph.single("shift", folded.shift)], "move")
-        graph.node("Add", ["location", move], "mean")
+        move = nodes.node("Mul", ["std", nodes.single("shift", output.shift)], "move")
+        nodes.node("Add", [location, move], "mean")
+    elif location != "mean":
+        nodes.node("Identity", [location], "mean")

@@ -1,1 +1,1 @@
-"""What a prediction costs: time, memory, instructions, energy, beside other methods."""
+"""What one prediction costs on a device: operations, time, memory and energy."""

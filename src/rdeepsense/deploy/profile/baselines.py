@@ -1,4 +1,4 @@
-"""What one prediction is compared with, in the same C and of the same shape: costs, not quality.
+"""Baselines for the cost, not the quality, of a prediction: the same C, the same shape.
 
     point:     the mean alone, without the rows of the last layer and the head that make the std
     MCDrop-k:  k passes of the point network, each with a dropout mask of its own (section 4.3)
@@ -26,8 +26,11 @@ from rdeepsense.deploy.c.compiled import single
 from rdeepsense.deploy.c.config import switches
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.folded.model import Dense, Folded
+from rdeepsense.deploy.folded.layers import DenseLayer
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.networks import as_float32
+from rdeepsense.link import Column, LocationWidth, Softmax
 
 DROP_PROB = 0.1
 C = Path(__file__).parent / "c"
@@ -45,37 +48,36 @@ class Sampled(Source):
 
 
 def point(folded: Folded) -> Folded:
-    """The network without the rows of the std; a classifier has none and stays as it is."""
-    if folded.is_classifier:
+    """Leave out the rows of the std; a classifier has none and stays as it is."""
+    if isinstance(folded.output.link, Softmax):
         return folded
-    last, none = folded.layers[-1], np.zeros(folded.outputs)
-    mean = Dense(last.weight[: folded.outputs], last.bias[: folded.outputs])
-    return replace(
-        folded,
-        head="point",
-        layers=(*folded.layers[:-1], mean),
-        spread=none,
-        shift=none,
-        intervals=None,
+    outputs, layers = folded.facts.outputs, folded.layers
+    last, none = layers.dense[-1], np.zeros(outputs)
+    mean = DenseLayer(last.weight[:outputs], last.bias[:outputs])
+    return Folded(
+        replace(folded.facts, head="point", intervals=None),
+        replace(layers, dense=(*layers.dense[:-1], mean)),
+        Output(LocationWidth(Column(0), None), none, none),
     )
 
 
 def point_program(folded: Folded) -> Program:
-    """The point estimate."""
+    """Build the point estimate."""
     alone = point(folded)
     return single(Source(alone, as_float32(alone)))
 
 
 def mcdrop(folded: Folded, passes: int) -> Program:
-    """MCDrop-k: every pass is one of the same network."""
+    """Build MCDrop-k: every pass is one of the same network."""
     alone = point(folded)
-    scaled = [Dense(layer.weight / (1 - DROP_PROB), layer.bias) for layer in alone.layers[1:]]
-    alone = replace(alone, layers=(alone.layers[0], *scaled))
+    first, *others = alone.layers.dense
+    scaled = [DenseLayer(layer.weight / (1 - DROP_PROB), layer.bias) for layer in others]
+    alone = replace(alone, layers=replace(alone.layers, dense=(first, *scaled)))
     return _mixture([Sampled(alone, as_float32(alone), "member0")], passes)
 
 
 def ssp(folded: Folded, members: int) -> Program:
-    """SSP-k: every pass is one of another network."""
+    """Build SSP-k: every pass is one of another network."""
     network = as_float32(folded)
     return _mixture([Source(folded, network, f"member{k}") for k in range(members)], members)
 

@@ -1,32 +1,35 @@
 """The forms in which one model can run, each ready to be measured on one row and one thread.
 
-`c-` forms and their rivals are C, timed inside C; `ctypes` is c-float32 called from Python with the
-arrays where they lie. torch gets a row that is already scaled, the others one in raw units.
+`c-` candidates and baselines are C, timed inside C; `ctypes` is c-float32 called from Python with
+the arrays where they lie. torch gets a row that is already scaled, the others one in raw units.
 """
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.build import Program
 from rdeepsense.deploy.c.compiled import compiled, single
-from rdeepsense.deploy.c.export import DTYPES, prepare
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.profile import baselines as rivals
-from rdeepsense.deploy.profile import cost
+from rdeepsense.deploy.onnx.graph import model
+from rdeepsense.deploy.onnx.runner import open_session
+from rdeepsense.deploy.prepare import DTYPES, prepare
+from rdeepsense.deploy.profile import baselines, cost
+from rdeepsense.deploy.profile.candidate import Candidate, Missing, peak_of_python, timed
 from rdeepsense.deploy.profile.native import Native
-from rdeepsense.deploy.profile.subject import Form, Missing, Subject, peak_of_python, timed
+from rdeepsense.deploy.profile.profiled_model import ProfiledModel
 from rdeepsense.errors import InputError, RDeepSenseError, require
 
 NAMES = ("torch", "onnxruntime", "onnxruntime-int8", "folded", "ctypes",
          "c-float32", "c-float16", "c-int8", "point", "mcdrop-10", "ssp-5")  # fmt: skip
-_RIVAL = re.compile(r"(torch-)?(mcdrop|ssp)-(\d{1,3})")
+_BASELINE = re.compile(r"(torch-)?(mcdrop|ssp)-(\d{1,3})")
 
 _TORCH = (
     "import sys, numpy, rdeepsense\nrdeepsense.load(sys.argv[1]).predict(numpy.load(sys.argv[2]))"
@@ -40,11 +43,11 @@ onnxruntime.InferenceSession(sys.argv[1]).run(None, {"x": numpy.load(sys.argv[2]
 """
 
 
-def form(subject: Subject, name: str) -> Form | Missing:
-    """The form of that name; one whose library or compiler is not here is told as missing."""
+def candidate(profiled: ProfiledModel, name: str) -> Candidate | Missing:
+    """Make the candidate of that name; one whose library or compiler is not here is missing."""
     maker = _maker(name)
     try:
-        return maker(subject)
+        return maker(profiled)
     except RDeepSenseError as error:
         return Missing(name, " ".join(str(error).split()))
 
@@ -54,74 +57,76 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         _maker(name)
         if names.count(name) > 1:
-            raise InputError(f"--against names {name!r} twice")
+            raise InputError(f"candidates= names {name!r} twice")
 
 
-def session_form(name: str, what: str, file: Path, subject: Subject, row: Any = None) -> Form:
-    """An ONNX file, run by ONNX Runtime on one thread; `row` where it takes no raw units."""
-    runtime: Any = require("onnxruntime", "export")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = runtime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    feed = {session.get_inputs()[0].name: (subject.row if row is None else row)[None]}
-    return Form(
+def session_candidate(
+    name: str,
+    what: str,
+    file: Path,
+    profiled: ProfiledModel,
+    row: NDArray[np.float32] | None = None,
+) -> Candidate:
+    """Run an ONNX file by ONNX Runtime on one thread; `row` where it takes no raw units."""
+    session = open_session(str(file))
+    version = require("onnxruntime", "export").__version__
+    feed = {session.get_inputs()[0].name: (profiled.row if row is None else row)[None]}
+    return Candidate(
         name,
-        f"{what}, ONNX Runtime {runtime.__version__}",
+        f"{what}, ONNX Runtime {version}",
         timed(lambda: session.run(None, feed)),
         file.stat().st_size,
-        subject.multiply_adds,
-        peak_bytes=lambda: peak_of_python(_ONNX, file, subject.row_file),
-        off_by=subject.off_by(session.run(None, feed)),
+        profiled.folded.layers.multiply_adds,
+        peak_bytes=lambda: peak_of_python(_ONNX, file, profiled.row_file),
+        off_by=profiled.off_by(session.run(None, feed)[0]),
     )
 
 
-def _maker(name: str) -> Callable[[Subject], Form]:
-    if found := _RIVAL.fullmatch(name):
+def _maker(name: str) -> Callable[[ProfiledModel], Candidate]:
+    if found := _BASELINE.fullmatch(name):
         in_torch, method, passes = bool(found[1]), found[2], int(found[3])
         if passes < 2:
-            raise InputError(f"--against {name}: at least 2 passes are needed")
-        return lambda subject: (_torch_rival if in_torch else _rival)(subject, method, passes)
+            raise InputError(f"candidates={name!r}: at least 2 passes are needed")
+        return lambda profiled: (_torch_baseline if in_torch else _baseline)(
+            profiled, method, passes
+        )
     if name.startswith("c-") and name[2:] in DTYPES:
-        return lambda subject: _exported(subject, name[2:])
+        return lambda profiled: _exported(profiled, name[2:])
     makers = {
         "torch": _torch,
         "folded": _numpy,
         "ctypes": _ctypes,
         "point": _point,
-        "onnxruntime": lambda subject: _onnx(subject, "float32"),
-        "onnxruntime-int8": lambda subject: _onnx(subject, "int8"),
+        "onnxruntime": lambda profiled: _onnx(profiled, "float32"),
+        "onnxruntime-int8": lambda profiled: _onnx(profiled, "int8"),
     }
     if name not in makers:
         accepted = ", ".join(NAMES)
         raise InputError(
-            f"--against {name!r} is unknown; accepted: {accepted}, any other number of passes, "
+            f"candidates={name!r} is unknown; accepted: {accepted}, any other number of passes, "
             "torch-mcdrop-10, torch-ssp-5"
         )
     return makers[name]
 
 
-def _torch(subject: Subject) -> Form:
-    import torch
-
-    network = subject.estimator.network_.eval().cpu().float()
-    scaled = subject.estimator.fitted_.inputs.scaler.transform(subject.row[None].astype(np.float64))
-    row = torch.from_numpy(np.asarray(scaled, dtype=np.float32))
-    return Form(
+def _torch(profiled: ProfiledModel) -> Candidate:
+    network = copy.deepcopy(profiled.fitted.network).eval().cpu().float()
+    row = profiled.fitted.inputs.scaler.transform(profiled.row[None].astype(np.float64))
+    return Candidate(
         "torch",
         f"torch {torch.__version__}, inference mode",
         timed(lambda: network(row)),
         4 * sum(p.numel() for p in network.parameters()),
-        subject.multiply_adds,
-        peak_bytes=lambda: peak_of_python(_TORCH, subject.path, subject.row_file),
+        profiled.folded.layers.multiply_adds,
+        peak_bytes=lambda: peak_of_python(_TORCH, profiled.model_file, profiled.row_file),
     )
 
 
-def _torch_rival(subject: Subject, method: str, passes: int) -> Form:
-    folded = subject.folded
+def _torch_baseline(profiled: ProfiledModel, method: str, passes: int) -> Candidate:
+    facts, hidden = profiled.folded.facts, profiled.folded.layers.widths[1:-1]
     kind = {"mcdrop": "MCDrop", "ssp": "SSP"}[method]
-    hidden = folded.widths[1:-1]
-    plan = cost.Plan.of(kind, folded.inputs, hidden, folded.outputs, folded.is_classifier, passes)
-    return Form(
+    plan = cost.PassPlan.of(kind, facts.inputs, hidden, facts.outputs, facts.is_classifier, passes)
+    return Candidate(
         f"torch-{method}-{passes}",
         f"{kind}-{passes} of the same shape in torch, random weights, pass by pass",
         timed(cost.prediction(plan)),
@@ -130,63 +135,62 @@ def _torch_rival(subject: Subject, method: str, passes: int) -> Form:
     )
 
 
-def _onnx(subject: Subject, dtype: str) -> Form:
-    from rdeepsense.deploy.onnx.graph import model
-
-    network: Any = prepare(subject.folded, dtype, subject.rows)
-    file = subject.folder / f"{dtype}.onnx"
-    file.write_bytes(model(subject.folded, network).SerializeToString())
+def _onnx(profiled: ProfiledModel, dtype: str) -> Candidate:
+    network = prepare(profiled.folded, dtype, profiled.rows)
+    file = profiled.folder / f"{dtype}.onnx"
+    file.write_bytes(model(profiled.folded, network).SerializeToString())
     name = "onnxruntime" if dtype == "float32" else "onnxruntime-int8"
-    return session_form(name, f"exported to ONNX, {dtype}", file, subject)
+    return session_candidate(name, f"exported to ONNX, {dtype}", file, profiled)
 
 
-def _numpy(subject: Subject) -> Form:
-    row = subject.row[None].astype(np.float64)
-    return Form(
+def _numpy(profiled: ProfiledModel) -> Candidate:
+    row = profiled.row[None].astype(np.float64)
+    return Candidate(
         "folded",
         f"folded layers, numpy {np.__version__}",
-        timed(lambda: subject.folded.forward(row)),
-        subject.folded_file.stat().st_size,
-        subject.multiply_adds,
-        peak_bytes=lambda: peak_of_python(_FOLDED, subject.folded_file, subject.row_file),
+        timed(lambda: profiled.folded.run(row)),
+        profiled.folded_file.stat().st_size,
+        profiled.folded.layers.multiply_adds,
+        peak_bytes=lambda: peak_of_python(_FOLDED, profiled.folded_file, profiled.row_file),
     )
 
 
-def _ctypes(subject: Subject) -> Form:
-    built = compiled(subject.folded)
-    parts = 1 if built.is_classifier else 2
-    call = built.caller(subject.row, np.empty(parts * built.outputs, np.float32))
-    return Form(
+def _ctypes(profiled: ProfiledModel) -> Candidate:
+    built = compiled(profiled.folded)
+    call = built.caller(profiled.row, np.empty(built.parts * built.facts.outputs, np.float32))
+    return Candidate(
         "ctypes",
         "C float32 called from Python through ctypes",
         timed(call),
-        single(Source(subject.folded, prepare(subject.folded, "float32", subject.rows))).bytes,
-        subject.multiply_adds,
-        peak_bytes=lambda: peak_of_python(_FOLDED, subject.folded_file, subject.row_file, "C"),
+        single(Source(profiled.folded, prepare(profiled.folded, "float32", profiled.rows))).bytes,
+        profiled.folded.layers.multiply_adds,
+        peak_bytes=lambda: peak_of_python(_FOLDED, profiled.folded_file, profiled.row_file, "C"),
     )
 
 
-def _exported(subject: Subject, dtype: str) -> Form:
-    source = Source(subject.folded, prepare(subject.folded, dtype, subject.rows))
-    return _in_c(f"c-{dtype}", f"exported C, {source.values['dtype']}", single(source), subject)
+def _exported(profiled: ProfiledModel, dtype: str) -> Candidate:
+    source = Source(profiled.folded, prepare(profiled.folded, dtype, profiled.rows))
+    return _in_c(f"c-{dtype}", f"exported C, {source.values['dtype']}", single(source), profiled)
 
 
-def _point(subject: Subject) -> Form:
+def _point(profiled: ProfiledModel) -> Candidate:
     what = "C float32 of the same shape without the std: a point estimate"
-    return _in_c("point", what, rivals.point_program(subject.folded), subject)
+    return _in_c("point", what, baselines.point_program(profiled.folded), profiled)
 
 
-def _rival(subject: Subject, method: str, passes: int) -> Form:
-    make, kind = {"mcdrop": (rivals.mcdrop, "MCDrop"), "ssp": (rivals.ssp, "SSP")}[method]
+def _baseline(profiled: ProfiledModel, method: str, passes: int) -> Candidate:
+    make, kind = {"mcdrop": (baselines.mcdrop, "MCDrop"), "ssp": (baselines.ssp, "SSP")}[method]
     what = f"{kind}-{passes} of the same shape in C float32, pass by pass"
-    return _in_c(f"{method}-{passes}", what, make(subject.folded, passes), subject, passes)
+    return _in_c(f"{method}-{passes}", what, make(profiled.folded, passes), profiled, passes)
 
 
-def _in_c(name: str, what: str, program: Program, subject: Subject, passes: int = 1) -> Form:
-    native = Native(program, subject.row)
+def _in_c(
+    name: str, what: str, program: Program, profiled: ProfiledModel, passes: int = 1
+) -> Candidate:
+    native = Native(program, profiled.row)
     native.seconds(1)
-    adds = sum(a * b for a, b in pairwise(program.sources[0].folded.widths))
-    return Form(
+    adds = program.sources[0].folded.layers.multiply_adds
+    return Candidate(
         name,
         what,
         native.seconds,
@@ -194,5 +198,5 @@ def _in_c(name: str, what: str, program: Program, subject: Subject, passes: int 
         passes * adds,
         native.instructions,
         native.peak_bytes,
-        subject.off_by(native.out),
+        profiled.off_by(native.out[0]),
     )

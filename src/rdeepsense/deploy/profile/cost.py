@@ -14,7 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
+import torch
+
 from rdeepsense.deploy.profile.energy import Meter
+from rdeepsense.dropout import convert
+from rdeepsense.heads import head_named
+from rdeepsense.networks import dense
 
 BYTES_OF_A_NUMBER = 4  # float32
 ROUND_SECONDS = 5e-3  # of one method in one round
@@ -24,7 +29,7 @@ Call = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Plan:
+class PassPlan:
     """How a method predicts one row with dense networks of the given widths."""
 
     widths: tuple[int, ...]  # inputs, hidden layers, columns of the output layer
@@ -41,17 +46,15 @@ class Plan:
         outputs: int,
         classes: bool,
         passes: int,
-    ) -> Plan:
-        """The plan of an estimator: `RDeepSense`, `MCDrop` or `SSP`.
+    ) -> PassPlan:
+        """Plan an estimator: `RDeepSense`, `MCDrop` or `SSP`.
 
         The output layer has a column for each class, or mean and spread of each output; MCDrop,
         whose spread comes from the passes, has the mean alone.
         """
-        likelihood, columns = "gaussian", 2 * outputs
-        if classes:
-            likelihood, columns = "categorical", outputs
-        elif estimator == "MCDrop":
-            likelihood, columns = "point", outputs
+        likelihood = "point" if estimator == "MCDrop" else "gaussian"
+        likelihood = "categorical" if classes else likelihood
+        columns = outputs * head_named(likelihood).link.columns
         return cls((inputs, *hidden, columns), likelihood, passes, estimator == "SSP")
 
     @property
@@ -68,9 +71,7 @@ class Plan:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """torch on one thread, without gradients."""
-    import torch
-
+    """Run torch on one thread, without gradients."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -80,18 +81,12 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def prediction(plan: Plan, batched: bool = False) -> Call:
-    """One prediction of one row, to be timed under `one_thread`.
+def prediction(plan: PassPlan, batched: bool = False) -> Call:
+    """Make one prediction of one row, to be timed under `one_thread`.
 
     The passes follow one another, as in the paper; `batched` runs those of one network as one batch
     of equal rows instead. Several passes end in the mean and the variance over them.
     """
-    import torch
-
-    from rdeepsense.dropout import convert
-    from rdeepsense.heads import head_named
-    from rdeepsense.networks import dense
-
     inputs, *hidden, columns = plan.widths
     outputs = columns // head_named(plan.likelihood).link.columns
     networks = [
@@ -117,7 +112,7 @@ def prediction(plan: Plan, batched: bool = False) -> Call:
 
 
 def microseconds(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
-    """The median time of each call over rounds in which all calls have their turn.
+    """Measure the median time of each call over rounds in which all calls have their turn.
 
     Interleaved, because a machine that is busy or throttles for a while then slows all alike.
     """
@@ -133,7 +128,7 @@ def microseconds(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
 
 
 def millijoules(calls: Mapping[str, Call], meter: Meter, rounds: int = 3) -> dict[str, float]:
-    """The median energy of each call, likewise in interleaved rounds."""
+    """Measure the median energy of each call, likewise in interleaved rounds."""
     repeats = {name: _repeats(call, METER_SECONDS) for name, call in calls.items()}
     used: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):

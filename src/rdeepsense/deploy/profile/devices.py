@@ -15,7 +15,7 @@ from rdeepsense.errors import InputError
 
 
 @dataclass(frozen=True)
-class Profile:
+class Device:
     """A device and where its numbers come from."""
 
     name: str
@@ -25,16 +25,16 @@ class Profile:
     power_from: str
 
     def microseconds(self, multiply_adds: float) -> float:
-        """Estimated time of that many multiply-adds."""
+        """Estimate the time of that many multiply-adds."""
         return 1e6 * multiply_adds / self.multiply_adds_per_second
 
     def millijoules(self, multiply_adds: float) -> float:
-        """Estimated energy of that many multiply-adds."""
+        """Estimate the energy of that many multiply-adds."""
         return 1e3 * self.watts * multiply_adds / self.multiply_adds_per_second
 
 
-PROFILES = (
-    Profile(
+DEVICES = (
+    Device(
         "Intel Edison",
         0.25e9,
         1.0,
@@ -42,7 +42,7 @@ PROFILES = (
         "could do 1e9 a second",
         "about 1 W with one core busy: 10 to 12 hours from four AA cells of 2,000 mAh are reported",
     ),
-    Profile(
+    Device(
         "Raspberry Pi 4",
         1.0e9,
         3.0,
@@ -50,7 +50,7 @@ PROFILES = (
         "unit could do 6e9 a second",
         "600 mA at 5 V, the maker's figure for an active bare board",
     ),
-    Profile(
+    Device(
         "Cortex-M4",
         24e6,
         0.13,
@@ -59,13 +59,13 @@ PROFILES = (
         "about 40 mA at 3.3 V, an STM32F407 that runs from flash with its peripherals off",
     ),
 )
-DEFAULT = PROFILES[0]  # the paper's hardware (section 4.1)
+DEFAULT = DEVICES[0]  # the paper's hardware (section 4.1)
 
 
-def profile(name: str) -> Profile:
-    """The profile of that name."""
-    for known in PROFILES:
+def device_named(name: str) -> Device:
+    """Return the device of that name."""
+    for known in DEVICES:
         if known.name.lower() == name.strip().lower():
             return known
-    accepted = ", ".join(known.name for known in PROFILES)
-    raise InputError(f"device {name!r} is unknown; accepted: {accepted}")
+    accepted = ", ".join(known.name for known in DEVICES)
+    raise InputError(f"device={name!r} is unknown; accepted: {accepted}")

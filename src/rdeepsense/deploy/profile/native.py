@@ -53,14 +53,14 @@ class Native:
         self._library.model_times.restype = None
 
     def seconds(self, count: int) -> NDArray[np.float64]:
-        """The time of each of `count` predictions, taken in C."""
+        """Time each of `count` predictions, in C."""
         times = np.empty(count)
         pointers = (_pointer(a) for a in (self.row, self.out, times))
         self._library.model_times(*pointers, ctypes.c_size_t(count))
         return times
 
     def instructions(self) -> int | None:
-        """Of one prediction; None where callgrind is not installed or cannot run the program."""
+        """Count those of one prediction; None where callgrind is not here or cannot run it."""
         valgrind = shutil.which("valgrind")
         if valgrind is None:
             return None
@@ -74,7 +74,7 @@ class Native:
         return int(found[1]) if found and done.returncode == 0 else None
 
     def peak_bytes(self) -> int | None:
-        """Of a process that does nothing but predict one row; None where /proc does not say."""
+        """Measure a process that only predicts one row; None where /proc does not say."""
         done = subprocess.run([str(self.executable)], capture_output=True, text=True)
         return 1024 * int(done.stdout) or None
 

@@ -93,7 +93,7 @@ def measure_cost(study: Study, parts: Parts, methods: Sequence[Method]) -> Costs
     """Measure operations, time and energy of one prediction by each network method."""
     shape = (len(parts.task.features), study.preset.hidden, parts.outputs)
     plans = {
-        method.name: cost.Plan.of(
+        method.name: cost.PassPlan.of(
             FAMILIES[method.family].estimator, *shape, bool(parts.task.classes), method.passes
         )
         for method in methods

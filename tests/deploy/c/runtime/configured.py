@@ -12,8 +12,12 @@ from rdeepsense.deploy.c.header import sizes
 from rdeepsense.deploy.c.selftest import rows_section
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import table
-from rdeepsense.deploy.folded.model import Dense, Folded
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.layers import DenseLayer, Layers
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.networks import as_float32
+from rdeepsense.heads import GaussianHead
 
 EXAMPLE = Path(__file__).parent / "example"
 FILES = [str(RUNTIME / name) for name in ("model.c", "weights.c", "selftest.c")]
@@ -34,17 +38,12 @@ def sections(source: Source, X: Any) -> dict[str, str]:
 
 def example() -> tuple[Source, Any]:
     """Gaussian, 3-5-2, of numbers that a reader can follow."""
-    hidden = Dense(np.linspace(-1.75, 1.75, 15).reshape(5, 3), np.array([0.5, 0, -0.5, 0.25, 1]))
-    last = Dense(np.array([[1, -1, 0.5, 0, 2], [0, 0.5, -0.25, 1, 0]]), np.array([0.125, -1]))
-    folded = Folded(
-        "gaussian",
-        centre=np.array([20.0, 0, -3]),
-        scale=np.array([4.0, 0.5, 1]),
-        layers=(hidden, last),
-        floor=1e-4,
-        spread=np.array([2.0]),
-        shift=np.zeros(1),
-        version="0.0",
+    hidden = DenseLayer(
+        np.linspace(-1.75, 1.75, 15).reshape(5, 3), np.array([0.5, 0, -0.5, 0.25, 1])
     )
+    last = DenseLayer(np.array([[1, -1, 0.5, 0, 2], [0, 0.5, -0.25, 1, 0]]), np.array([0.125, -1]))
+    layers = Layers(np.array([20.0, 0, -3]), np.array([4.0, 0.5, 1]), (hidden, last))
+    output = Output(GaussianHead.link, spread=np.array([2.0]), shift=np.zeros(1))
+    folded = Folded(Facts(3, 1, head="gaussian", version="0.0"), layers, output)
     X = np.array([[20.0, 0, -3], [24, 0.25, -2], [14, -0.5, -4]])
     return Source(folded, as_float32(folded), sure=np.array([1.5])), X

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from deploy.c.runtime.configured import EXAMPLE, FILES, example, sections
 from deploy.c_models import COMPILERS, STRICT, library, predict, run_cc, write
-from deploy.random_models import draw, give_doubt
+from deploy.random_models import draw, give_laplace
 
 from rdeepsense.deploy.c.assemble import RUNTIME
-from rdeepsense.deploy.c.export import prepare
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.prepare import prepare
 from rdeepsense.deploy.profile.native import C as PROFILE
 
 HERE = Path(__file__).parent
@@ -68,10 +68,12 @@ def test_every_switch_gives_what_the_assembled_file_gives(seed: int, tmp_path: P
     """With the switches as macros or worked out at export: the same bits."""
     laplace = seed >= 3
     drawn = draw(seed % 3, widest=30, most=6)
-    folded = fold((give_doubt(drawn) if laplace else drawn).estimator, "laplace" * laplace or None)
+    folded = fold(
+        (give_laplace(drawn) if laplace else drawn).estimator, "laplace" * laplace or None
+    )
     X = drawn.X.astype(np.float32)
     for dtype in ("float32", "float16") if laplace else ("float32", "float16", "int8"):
-        source = Source(folded, prepare(folded, dtype, X), sure=np.ones(folded.outputs))
+        source = Source(folded, prepare(folded, dtype, X), sure=np.ones(folded.facts.outputs))
         raw, cc = tmp_path / f"{dtype} as it lies", COMPILERS[seed % len(COMPILERS)]
         raw.mkdir()
         for name, text in sections(source, X).items():

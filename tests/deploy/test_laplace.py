@@ -16,19 +16,24 @@ import onnxruntime
 import pytest
 from deploy.c.test_c99 import SANITISED, STRANGE, selftest
 from deploy.c_models import COMPILERS, STRICT, library, predict, run_cc, write
-from deploy.random_models import Drawn, draw, give_doubt
+from deploy.folded_models import with_facts
+from deploy.random_models import Drawn, draw, give_laplace
 from torch import nn
 
-from rdeepsense.deploy.c.export import Options, export_c99, prepare
+import rdeepsense as rds
+from rdeepsense.deploy import load
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.fold import COVERAGES, fold, save
+from rdeepsense.deploy.fold import COVERAGES, fold
+from rdeepsense.deploy.folded.deployed import DeployedModel
 from rdeepsense.deploy.folded.laplace import triangular
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runtime import load
+from rdeepsense.deploy.folded.runner import Runner
 from rdeepsense.deploy.onnx import export as onnx_export
-from rdeepsense.deploy.onnx.export import export_onnx, run
 from rdeepsense.deploy.onnx.graph import model
+from rdeepsense.deploy.onnx.runner import OnnxRunner
+from rdeepsense.deploy.prepare import prepare
+from rdeepsense.deploy.save_folded import save
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.networks import DeepSense
@@ -63,9 +68,8 @@ def agree(found: Any, wanted: Any, bound: float, what: str = "") -> None:
         assert np.abs(found[1] / wanted[1] - 1).max() < bound, what
 
 
-def by_numpy(folded: Folded, X: Any) -> Any:
-    found = folded.forward(X)
-    return np.stack([*([found] if folded.is_classifier else found), folded.epistemic(X)])
+def by_runner(runner: Runner, X: Any) -> Any:
+    return np.stack(runner.run(X))
 
 
 def by_c(folded: Folded, X: Any, dtype: str, folder: Path) -> Any:
@@ -80,17 +84,17 @@ def by_onnx(folded: Folded, X: Any) -> Any:
     session = onnxruntime.InferenceSession(
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    names = ["probs"] if folded.is_classifier else ["mean", "std"]
+    names = ["probs"] if folded.facts.is_classifier else ["mean", "std"]
     assert [o.name for o in session.get_outputs()] == [*names, "epistemic"]
     return np.stack(session.run(None, {"x": X}))
 
 
 @pytest.mark.parametrize("seed", range(9))
 def test_random_models_say_what_torch_does(seed: int, tmp_path: Path) -> None:
-    drawn = give_doubt(draw(seed, widest=60, most=12), seed)
+    drawn = give_laplace(draw(seed, widest=60, most=12), seed)
     X = rows_near_and_far(drawn)
     wanted, folded = told(drawn.estimator, X), fold(drawn.estimator, "laplace")
-    agree(by_numpy(folded, X), wanted, 1e-9, drawn.name)
+    agree(by_runner(folded, X), wanted, 1e-9, drawn.name)
     agree(by_onnx(folded, X), wanted, BOUND, drawn.name)
     if COMPILERS:
         agree(by_c(folded, X, "float32", tmp_path / "f32"), wanted, BOUND, drawn.name)
@@ -129,7 +133,7 @@ def test_fitted_models_say_what_the_estimator_does(
         agree(by_c(folded, X, "float32", tmp_path / "m"), wanted, BOUND)
     save(folded, tmp_path / "file")
     read: Any = load(tmp_path / "file")
-    assert np.array_equal(by_numpy(read, X), by_numpy(folded, X))
+    assert np.array_equal(by_runner(read.runner, X), by_runner(folded, X))
     np.testing.assert_allclose(read.epistemic_std(X), estimator.epistemic_std(X), rtol=1e-9)
     dist = estimator.predict_dist(X, epistemic="laplace")
     if likelihood == "categorical":
@@ -161,12 +165,14 @@ def test_what_stands_before_the_last_layer_does_not_matter(name: str, tmp_path: 
     X, y = table(2, inputs)
     estimator = RDeepSenseRegressor(network=network, **SMALL).fit(X, y)
     X, folded = X[:30], fold(estimator, "laplace")
-    assert folded.doubt is not None
-    assert not np.tril(folded.doubt.root, -1).any()
+    assert folded.output.laplace is not None
+    assert not np.tril(folded.output.laplace.root, -1).any()
     wanted = told(estimator, X)
-    agree(by_numpy(folded, X), wanted, 1e-7)
+    agree(by_runner(folded, X), wanted, 1e-7)
     agree(by_onnx(folded, X), wanted, BOUND)
-    if COMPILERS and len(folded.doubt.root) < 100:  # a larger table takes compilers seconds
+    if (
+        COMPILERS and len(folded.output.laplace.root) < 100
+    ):  # a larger table takes compilers seconds
         agree(by_c(folded, X, "float32", tmp_path / "f32"), wanted, BOUND)
         agree(by_c(folded, X, "float16", tmp_path / "f16"), wanted, 2e-2)
 
@@ -183,9 +189,9 @@ def test_triangular_keeps_every_length(shape: tuple[int, int]) -> None:
 
 def test_conformal_thresholds_are_not_those_of_the_wider_std() -> None:
     estimator, X = fitted("gaussian", 1, calibrate="conformal")
-    assert fold(estimator).intervals.conformal is not None  # type: ignore[union-attr]
+    assert fold(estimator).facts.intervals.conformal is not None  # type: ignore[union-attr]
     with pytest.raises(InputError, match="folded without conformal thresholds"):
-        fold(estimator, "laplace").predict_interval(X, 0.9, method="conformal")
+        DeployedModel(fold(estimator, "laplace")).predict_interval(X, 0.9, method="conformal")
 
 
 @pytest.fixture(scope="module")
@@ -196,13 +202,13 @@ def gaussian() -> tuple[Any, Any]:
 def test_without_the_option_nothing_is_said_of_it(gaussian: Any, tmp_path: Path) -> None:
     estimator, X = gaussian
     plain, doubtful = (tmp_path / name for name in ("plain", "doubtful"))
-    export_c99(estimator, plain, Options())
+    rds.export(estimator, plain, to="c99")
     for path in plain.iterdir():
         text = path.read_text()
         assert not any(word in text.lower() for word in ("epistemic", "doubt", "laplace"))
         assert "@" not in text
     assert PLAIN in (plain / "model.h").read_text()
-    report = export_c99(estimator, doubtful, Options(epistemic="laplace"))
+    report: Any = rds.export(estimator, doubtful, to="c99", epistemic="laplace").to_json()
     assert DOUBTFUL in (doubtful / "model.h").read_text()
     assert "#define MODEL_EPISTEMIC 1\n" in (doubtful / "model.h").read_text()
     assert "a matrix of 14 x 14" in (doubtful / "README.md").read_text()
@@ -230,10 +236,10 @@ def test_without_the_option_nothing_is_said_of_it(gaussian: Any, tmp_path: Path)
 @needs_cc
 @pytest.mark.parametrize(("seed", "dtype"), [(0, "float32"), (2, "float16"), (4, "float32")])
 def test_sanitisers_find_nothing(seed: int, dtype: str, tmp_path: Path) -> None:
-    drawn = give_doubt(draw(seed, widest=40, most=7))
+    drawn = give_laplace(draw(seed, widest=40, most=7))
     folded = fold(drawn.estimator, "laplace")
     folder = write(Source(folded, prepare(folded, dtype, drawn.X)), tmp_path / "m", drawn.X)
-    epistemic = "c" if not folded.is_classifier else "b"
+    epistemic = "c" if not folded.facts.is_classifier else "b"
     text = STRANGE.replace("a, scratch)", "a, b, scratch)").replace("memcpy(b, a,", "memcpy(c, b,")
     text = text.replace(
         "model_predict(x, a, b, scratch);\n#endif", "model_predict(x, a, b, c, scratch);\n#endif"
@@ -244,7 +250,7 @@ def test_sanitisers_find_nothing(seed: int, dtype: str, tmp_path: Path) -> None:
         "a[i] - a[i] == 0", f"a[i] - a[i] == 0 && {epistemic}[i] > 0 && c[i] - c[i] == 0"
     )
     (folder / "strange.c").write_text(text)
-    kind = ["-DCLASSES"] if folded.is_classifier else []
+    kind = ["-DCLASSES"] if folded.facts.is_classifier else []
     flags = ["-std=c99", *SANITISED, "-fno-sanitize=float-divide-by-zero", *kind]
     run_cc(folder, "gcc", *flags, "strange.c", "model.c", "weights.c", "-o", "strange")
     run_cc(folder, folder / "strange")
@@ -285,9 +291,9 @@ def test_missing_inputs(tmp_path: Path) -> None:
     assert np.isnan(found[:, ::2]).all()
     assert np.isfinite(found[:, 1::2]).all()
     assert np.array_equal(np.isnan(by_onnx(refusing, gaps)), np.isnan(found))
-    filling = dataclasses.replace(refusing, missing="mean")
-    wanted = by_numpy(filling, mean.astype(np.float64))
-    agree(by_numpy(filling, gaps), wanted, 1e-5)
+    filling = with_facts(refusing, missing="mean")
+    wanted = by_runner(filling, mean.astype(np.float64))
+    agree(by_runner(filling, gaps), wanted, 1e-5)
     agree(by_onnx(filling, gaps), wanted, BOUND)
     agree(by_c(filling, gaps, "float32", tmp_path / "b"), wanted, BOUND)
 
@@ -299,17 +305,17 @@ def test_compiled(likelihood: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     estimator, X = fitted(likelihood, 2)
     save(fold(estimator, "laplace"), tmp_path / "file")
     plain, compiled = load(tmp_path / "file"), load(tmp_path / "file", compile=True)
-    agree(by_numpy(compiled, X), by_numpy(plain, X), BOUND)
+    agree(by_runner(compiled.runner, X), by_runner(plain.runner, X), BOUND)
     np.testing.assert_allclose(compiled.epistemic_std(X), plain.epistemic_std(X), rtol=BOUND)
-    out = np.empty((2 if likelihood == "categorical" else 3, plain.outputs), dtype=np.float32)
-    assert compiled.caller(X[0].copy(), out)() == 0  # type: ignore[attr-defined]
-    assert np.array_equal(out, by_numpy(compiled, X[:1])[:, 0])
+    out = np.empty((2 if likelihood == "categorical" else 3, plain.facts.outputs), dtype=np.float32)
+    assert compiled.runner.caller(X[0].copy(), out)() == 0  # type: ignore[attr-defined]
+    assert np.array_equal(out, by_runner(compiled.runner, X[:1])[:, 0])
 
 
 def test_numpy_is_all_it_needs(gaussian: Any, tmp_path: Path) -> None:
     save(fold(gaussian[0], "laplace"), tmp_path / "file")
     program = (
-        "import sys, rdeepsense.deploy.folded.runtime as r, numpy as np\n"
+        "import sys, rdeepsense.deploy as r, numpy as np\n"
         f"m = r.load({str(tmp_path / 'file')!r}); assert m.epistemic_std(np.ones((1, 4)))[0] > 0\n"
         "print([n for n in ('torch', 'scipy', 'sklearn', 'safetensors') if n in sys.modules])"
     )
@@ -320,37 +326,36 @@ def test_numpy_is_all_it_needs(gaussian: Any, tmp_path: Path) -> None:
 def test_refusals(gaussian: Any, tmp_path: Path) -> None:
     estimator, X = gaussian
     folded: Any = fold(estimator, "laplace")
-    with pytest.raises(InputError, match="exported without its epistemic part.*--epistemic lap"):
-        fold(estimator).epistemic_std(X)
+    with pytest.raises(InputError, match="exported without its epistemic part.*epistemic='lap"):
+        DeployedModel(fold(estimator)).epistemic_std(X)
     with pytest.raises(InputError, match="'delta' cannot be exported; accepted: 'laplace'"):
         fold(estimator, "delta")
     old, _ = fitted("gaussian", 1)
     old.fitted_ = replace(old.fitted_, epistemic=None)
     for form in (
         lambda: fold(old, "laplace"),
-        lambda: export_onnx(old, tmp_path / "m", epistemic="laplace"),
-        lambda: export_c99(old, tmp_path / "m", Options(epistemic="laplace")),
+        lambda: rds.export(old, tmp_path / "m", to="onnx", epistemic="laplace"),
+        lambda: rds.export(old, tmp_path / "m", to="c99", epistemic="laplace"),
     ):
         with pytest.raises(InputError, match="older than epistemic uncertainty; fit the model aga"):
             form()
-    for form in (
-        lambda: export_onnx(estimator, tmp_path / "m", "int8", epistemic="laplace"),
-        lambda: export_c99(estimator, tmp_path / "m", Options("int8", epistemic="laplace")),
-    ):
-        with pytest.raises(InputError, match="int8 cannot be exported with --epistemic laplace"):
-            form()
-    short = dataclasses.replace(folded.doubt, root=folded.doubt.root[:-1, :-1])
-    save(dataclasses.replace(folded, doubt=short), tmp_path / "short")
+    for to in ("onnx", "c99"):
+        with pytest.raises(InputError, match="int8' cannot be exported with epistemic='laplace'"):
+            rds.export(estimator, tmp_path / "m", to=to, dtype="int8", epistemic="laplace")
+    laplace = folded.output.laplace
+    short = dataclasses.replace(laplace, root=laplace.root[:-1, :-1])
+    output = dataclasses.replace(folded.output, laplace=short)
+    save(dataclasses.replace(folded, output=output), tmp_path / "short")
     with pytest.raises(ModelFileError, match="the epistemic matrix does not fit the layers"):
         load(tmp_path / "short")
     rng = np.random.default_rng(0)
     windows, y = rng.normal(size=(60, 16, 3)), rng.normal(size=60)
     spec = DeepSense((3,), interval=8, filters=4, hidden=4)
     wave = RDeepSenseRegressor(network=spec, **SMALL).fit(windows, y)
-    with pytest.raises(InputError, match="--epistemic laplace is for fully-connected networks"):
-        export_onnx(wave, tmp_path / "m", epistemic="laplace")
+    with pytest.raises(InputError, match="epistemic='laplace' is for fully-connected networks"):
+        rds.export(wave, tmp_path / "m", to="onnx", epistemic="laplace")
     with pytest.raises(InputError, match="DeepSenseNetwork cannot be folded"):
-        export_c99(wave, tmp_path / "m", Options(epistemic="laplace"))
+        rds.export(wave, tmp_path / "m", to="c99", epistemic="laplace")
     assert [p.name for p in tmp_path.iterdir()] == ["short"]
 
 
@@ -358,22 +363,27 @@ def test_onnx_is_checked_and_says_what_it_is(
     gaussian: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     estimator, X = gaussian
-    made = export_onnx(estimator, tmp_path / "m.onnx", epistemic="laplace")
-    assert abs(made["quality"]["nll_change"]) < 1e-5
-    folded = fold(estimator, "laplace")
-    running = run(folded, (tmp_path / "m.onnx").read_bytes())
+    made = rds.export(estimator, tmp_path / "m.onnx", to="onnx", epistemic="laplace")
+    assert made.quality is not None
+    assert abs(made.quality.nll_change) < 1e-5
+    facts = fold(estimator).facts
+    running = OnnxRunner.of(facts, (tmp_path / "m.onnx").read_bytes())
     assert running.session.get_modelmeta().custom_metadata_map["epistemic"] == "laplace"
-    np.testing.assert_allclose(running.epistemic_std(X), estimator.epistemic_std(X), rtol=BOUND)
-    export_onnx(estimator, tmp_path / "plain.onnx")
-    about = run(fold(estimator), (tmp_path / "plain.onnx").read_bytes()).session.get_modelmeta()
+    np.testing.assert_allclose(
+        DeployedModel(running).epistemic_std(X), estimator.epistemic_std(X), rtol=BOUND
+    )
+    rds.export(estimator, tmp_path / "plain.onnx", to="onnx")
+    about = OnnxRunner.of(facts, (tmp_path / "plain.onnx").read_bytes()).session.get_modelmeta()
     assert "epistemic" not in about.custom_metadata_map
     (tmp_path / "plain.onnx").unlink()
 
     def wrong(folded: Any, network: Any) -> Any:
-        doubt = dataclasses.replace(folded.doubt, std=1.001 * folded.doubt.std)
-        return model(dataclasses.replace(folded, doubt=doubt), network)
+        laplace = folded.output.laplace
+        laplace = dataclasses.replace(laplace, std=1.001 * laplace.std)
+        output = dataclasses.replace(folded.output, laplace=laplace)
+        return model(dataclasses.replace(folded, output=output), network)
 
     monkeypatch.setattr(onnx_export, "model", wrong)
     with pytest.raises(InputError, match="epistemic std differs .* nothing was written"):
-        export_onnx(estimator, tmp_path / "other.onnx", epistemic="laplace")
+        rds.export(estimator, tmp_path / "other.onnx", to="onnx", epistemic="laplace")
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]

@@ -1,0 +1,118 @@
+"""What is found out about exported C: the content of report.json."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from rdeepsense.deploy.c.measure import code_and_stack
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.laplace import LastLayerLaplace
+from rdeepsense.deploy.folded.runtime import TEXTS
+from rdeepsense.deploy.report import ExportReport
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """One dense layer and the type of its weights."""
+
+    inputs: int
+    outputs: int
+    multiply_adds: int
+    dtype: str
+
+
+@dataclass(frozen=True)
+class EpistemicCost:
+    """The laplace's matrix: its upper triangle is stored, and its sums are squared."""
+
+    method: str
+    matrix: int  # rows and columns
+    bytes_in_flash: int
+    multiply_adds: int
+
+    @classmethod
+    def of(cls, laplace: LastLayerLaplace) -> EpistemicCost:
+        rows = len(laplace.root)
+        numbers = rows * (rows + 1) // 2
+        outputs = len(laplace.gain)
+        return cls("laplace", rows, 4 * (numbers + 2 * outputs), numbers + rows)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes; of code and stack None where no compiler could measure them."""
+
+    tables_in_flash: int
+    code_in_flash: int | None
+    ram_scratch: int
+    stack: int | None
+    measured_with: str | None
+
+    @classmethod
+    def of(cls, source: Source, files: dict[str, str]) -> Sizes:
+        """Measure with the compiler at hand."""
+        tables, scratch = sum(t.bytes() for t in source.tables), source.scratch_bytes()
+        measured = code_and_stack(files)
+        if measured is None:
+            return cls(tables, None, scratch, None, None)
+        code, stack = int(str(measured["code"])), int(str(measured["stack"]))
+        return cls(tables, code, scratch, stack, str(measured["compiler"]))
+
+
+@dataclass(frozen=True)
+class C99Report(ExportReport):
+    """What one prediction costs in C, and how good it is."""
+
+    name: str
+    dtype: str
+    facts: Facts
+    layers: tuple[LayerCost, ...]
+    epistemic: EpistemicCost | None
+    bytes: Sizes
+    sure: tuple[float, ...] | None  # what `is_sure` compares with
+
+    @property
+    def kept_float32(self) -> list[int]:
+        """Layers that are not stored in `dtype`, because that would be too coarse."""
+        return [k for k, layer in enumerate(self.layers) if layer.dtype != self.dtype]
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of one prediction."""
+        more = 0 if self.epistemic is None else self.epistemic.multiply_adds
+        return sum(layer.multiply_adds for layer in self.layers) + more
+
+    def to_json(self) -> dict[str, object]:
+        """Give the content of report.json."""
+        facts = self.facts
+        epistemic = {} if self.epistemic is None else {"epistemic": asdict(self.epistemic)}
+        return {
+            "name": self.name,
+            "dtype": self.dtype,
+            "head": facts.head,
+            "calibration": facts.calibration,
+            "rdeepsense": facts.version,
+            "model_sha256": facts.source,
+            **{key: getattr(facts, key) for key in TEXTS},
+            "classes": None if facts.classes is None else [str(c) for c in facts.classes],
+            "missing": facts.missing,
+            "layers": [asdict(layer) for layer in self.layers],
+            "kept_float32": self.kept_float32,
+            **epistemic,
+            "multiply_adds": self.multiply_adds,
+            "bytes": asdict(self.bytes),
+            "quality": self.quality_json(),
+            "sure": None if self.sure is None else list(self.sure),
+        }
+
+
+def layer_costs(weights: list[NDArray[Any]], stored: list[str]) -> tuple[LayerCost, ...]:
+    """Count each layer (outputs, inputs), stored in its own type."""
+    return tuple(
+        LayerCost(weight.shape[1], weight.shape[0], weight.size, kind)
+        for weight, kind in zip(weights, stored, strict=True)
+    )

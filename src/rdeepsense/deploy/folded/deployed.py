@@ -1,0 +1,98 @@
+"""A deployed model as a user meets it, whatever runs it."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.runner import Moments, Probabilities, Runner, Values
+from rdeepsense.errors import InputError
+
+Pair = tuple[Values, Values]
+
+
+class DeployedModel:
+    """Predictions of a model without the library that trained it; see `rdeepsense.deploy.load`."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    @property
+    def facts(self) -> Facts:
+        """Names, units, classes, stored intervals and where the model came from."""
+        return self.runner.facts
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Values: ...
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> Pair: ...
+    @overload
+    def predict(self, X: ArrayLike, return_std: bool) -> Values | Pair: ...
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Values | Pair:
+        """Predict the mean, with `return_std` also the standard deviation; of classes, a label."""
+        if self.facts.classes is not None:
+            if return_std:
+                raise InputError("a classifier has probabilities, no std; use predict_proba(X)")
+            labels: Values = self.facts.classes[np.argmax(self.predict_proba(X), axis=1)]
+            return labels
+        found = self._moments(X)
+        mean, std = self._shaped(found.mean), self._shaped(found.std)
+        return (mean, std) if return_std else mean
+
+    def predict_proba(self, X: ArrayLike) -> Values:
+        """Predict the probability of each class, in the order of `facts.classes`."""
+        found = self.runner.run(self.facts.check(X))
+        if not isinstance(found, Probabilities):
+            raise InputError("a regression has no classes; use predict(X, return_std=True)")
+        return found.probs
+
+    def predict_interval(
+        self, X: ArrayLike, coverage: float = 0.9, method: str = "predicted"
+    ) -> Pair:
+        """Predict the interval that should hold the truth with probability `coverage`.
+
+        `coverage` is one of those stored in `facts.intervals`. The method "predicted" takes the
+        interval of the distribution, "conformal" that of the rows set aside.
+        """
+        low, high = self._factors(coverage, method)
+        found = self._moments(X)
+        ends = (found.mean + low * found.std, found.mean + high * found.std)
+        return self._shaped(ends[0]), self._shaped(ends[1])
+
+    def epistemic_std(self, X: ArrayLike) -> Values:
+        """Predict the part of the std that is doubt about the mean; for classes, of each logit."""
+        found = self.runner.run(self.facts.check(X)).epistemic
+        if found is None:
+            raise InputError(
+                "the model was exported without its epistemic part; rdeepsense.export(model, path, "
+                "epistemic='laplace') keeps it"
+            )
+        return self._shaped(found)
+
+    def _moments(self, X: ArrayLike) -> Moments:
+        found = self.runner.run(self.facts.check(X))
+        assert isinstance(found, Moments)
+        return found
+
+    def _factors(self, coverage: float, method: str) -> Pair:
+        intervals = self.facts.intervals
+        if intervals is None:
+            raise InputError("a classifier has no intervals; use predict_proba(X)")
+        known = intervals.coverages
+        at = np.flatnonzero(np.isclose(known, coverage, rtol=0, atol=1e-9))
+        if not len(at):
+            accepted = ", ".join(f"{c:g}" for c in known)
+            raise InputError(f"coverage = {coverage!r} is not stored here; stored: {accepted}")
+        if method == "predicted":
+            return intervals.low[at[0]], intervals.high[at[0]]
+        if method != "conformal":
+            raise InputError(f"method = {method!r} is unknown; accepted: predicted, conformal")
+        if intervals.conformal is None:
+            raise InputError("the model was folded without conformal thresholds")
+        return -intervals.conformal[at[0]], intervals.conformal[at[0]]
+
+    def _shaped(self, values: Values) -> Values:
+        return values[:, 0] if self.facts.one_output else values

@@ -1,0 +1,65 @@
+"""DenseLayer layers with ReLU between them, in numpy.
+
+    h_0 = x - centre (0 where x is missing),   h_i = max(0, W_i h_{i-1} + b_i),   raw = W h + b
+
+The centre is taken off the input, not put into b_1, because x and centre may be far larger than
+their difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.deploy.folded.laplace import size
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DenseLayer:
+    """W (outputs, inputs) and b (outputs,)."""
+
+    weight: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True)
+class Layers:
+    """A network that takes raw sensor units."""
+
+    centre: Floats
+    scale: Floats  # of the training inputs; already inside the first layer
+    dense: tuple[DenseLayer, ...]
+
+    @property
+    def inputs(self) -> int:
+        return len(self.centre)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Inputs, hidden layers, columns of the last layer."""
+        return (self.inputs, *(len(layer.bias) for layer in self.dense))
+
+    @property
+    def hidden(self) -> int:
+        """Width of the last hidden layer; 0 where there is none."""
+        return self.widths[-2] if len(self.dense) > 1 else 0
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of one pass."""
+        return sum(layer.weight.size for layer in self.dense)
+
+    def raw(self, X: NDArray[Any], root: Floats | None = None) -> Floats:
+        """Compute the columns of the last layer; with a laplace's root, its size as one more."""
+        centred = h = np.nan_to_num(X - self.centre)
+        for layer in self.dense[:-1]:
+            h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
+        raw: Floats = h @ self.dense[-1].weight.T + self.dense[-1].bias
+        if root is None:
+            return raw
+        return np.hstack([raw, size(root, h[:, : self.hidden], centred / self.scale)])

@@ -1,0 +1,66 @@
+"""What an ONNX file says of itself: text as it is, everything else as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from rdeepsense import __version__
+from rdeepsense.deploy.folded.facts import Facts, Intervals
+from rdeepsense.deploy.folded.runtime import TEXTS
+from rdeepsense.deploy.options import Options
+from rdeepsense.deploy.quality import Quality
+from rdeepsense.fitting.fitted import Fitted
+
+
+# Any: a ModelProto, as onnx comes without types.
+def describe(
+    proto: Any, fitted: Fitted, facts: Facts, options: Options, found: Quality | None
+) -> None:
+    """Add the metadata of a model to its graph."""
+    shape, scaler = fitted.inputs.shape, fitted.inputs.scaler
+    proto.producer_name, proto.producer_version = "rdeepsense", __version__
+    proto.doc_string = (
+        f"x: {' x '.join(map(str, shape))} sensor values in their own units. A row with "
+        + ("an infinite" if facts.missing == "mean" else "a missing or infinite")
+        + " value gives NaN."
+    )
+    said: dict[str, object] = {
+        "rdeepsense_version": __version__,
+        "trained_with_version": facts.version,
+        "model_sha256": facts.source,
+        "head": facts.head,
+        "dtype": options.dtype,
+        "calibration": facts.calibration or "none",
+        "missing": facts.missing,
+        "input_shape": list(shape),
+        "input_mean": scaler.shift.tolist(),
+        "input_std": scaler.scale.tolist(),
+    }
+    for key in TEXTS:
+        if (texts := getattr(facts, key)) is not None:
+            said[key] = list(texts)
+    if facts.classes is not None:
+        said["classes"] = facts.classes.tolist()
+    if facts.intervals is not None:
+        said["intervals"] = _factors(facts.intervals)
+    if options.epistemic is not None:
+        said["epistemic"] = options.epistemic
+    if found is not None:
+        said["quality"] = found.to_json()
+    for key, value in said.items():
+        text = value if isinstance(value, str) else json.dumps(value, allow_nan=False)
+        proto.metadata_props.add(key=key, value=text)
+
+
+def _factors(intervals: Intervals) -> dict[str, dict[str, list[float]]]:
+    """By coverage, one factor for each output: mean + low std to mean + high std."""
+    factors = {}
+    for k, coverage in enumerate(intervals.coverages):
+        ends = {"low": intervals.low[k].tolist(), "high": intervals.high[k].tolist()}
+        if intervals.conformal is not None and np.isfinite(intervals.conformal[k]).all():
+            ends["conformal"] = intervals.conformal[k].tolist()
+        factors[f"{coverage:g}"] = ends
+    return factors

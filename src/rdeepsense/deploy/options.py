@@ -1,0 +1,54 @@
+"""What can be asked of an export, and what each format takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from rdeepsense.deploy.prepare import DTYPES
+from rdeepsense.errors import InputError
+
+FORMATS = ("folded", "c99", "onnx")
+# The types that weights may be stored in, and the other options that are heard.
+STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
+JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
+HEARD = {"folded": ("epistemic",), "c99": (*JUDGED, "sure_share", "name"), "onnx": JUDGED}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to export; `rdeepsense.export` explains each."""
+
+    dtype: str = "float32"
+    epistemic: str | None = None
+    max_nll_change: float = 0.02
+    sure_share: float = 0.9
+    fine_tune: bool = False
+    name: str = "model"
+
+
+def check_options(to: str, options: Options, rows_given: bool = False) -> None:
+    """Refuse an unknown format, and what a format does not take."""
+    if to not in FORMATS:
+        raise InputError(f"to={to!r} is unknown; accepted: {_list(FORMATS)}")
+    if options.dtype not in STORED[to]:
+        what = f"is not for to={to!r}" if options.dtype in DTYPES else "is unknown"
+        raise InputError(f"dtype={options.dtype!r} {what}; accepted: {_list(STORED[to])}")
+    given = {
+        field.name: repr(getattr(options, field.name))
+        for field in fields(options)
+        if field.name != "dtype" and getattr(options, field.name) != field.default
+    }
+    for name, value in [*([("rows", "")] if rows_given else []), *given.items()]:
+        if name not in HEARD[to]:
+            accepted = ", ".join(f"{one}=" for one in ("dtype", *HEARD[to]))
+            raise InputError(f"{name}={value} is not for to={to!r}; accepted there: {accepted}")
+    if options.fine_tune and options.dtype != "int8":
+        raise InputError(
+            f"fine_tune=True is for dtype='int8'; {options.dtype} is exported as it was trained"
+        )
+    if not 0 < options.sure_share < 1:
+        raise InputError(f"sure_share={options.sure_share!r} must lie between 0 and 1")
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, names))

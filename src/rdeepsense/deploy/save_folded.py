@@ -1,0 +1,53 @@
+"""A folded model to its file, which `folded.runtime` reads with numpy alone."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense import model_file
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.runtime import LAPLACE
+from rdeepsense.link import to_json
+
+
+def save(folded: Folded, path: str | os.PathLike[str]) -> None:
+    """Write the folded model as one safetensors file, whole or not at all."""
+    facts, layers, output = folded.facts, folded.layers, folded.output
+    header = {
+        "kind": "folded",
+        "head": facts.head,  # for information: the link is what counts
+        "link": to_json(output.link),
+        "layers": len(layers.dense),
+        "classes": None if facts.classes is None else facts.classes.tolist(),
+        "class_dtype": None if facts.classes is None else facts.classes.dtype.str,
+        "features": facts.features,
+        "feature_units": facts.feature_units,
+        "targets": facts.targets,
+        "target_units": facts.target_units,
+        "missing": facts.missing,
+        "one_output": facts.one_output,
+        "calibration": facts.calibration,
+        "version": facts.version,
+        "source": facts.source,
+    }
+    tensors: dict[str, NDArray[Any]] = {"centre": layers.centre, "scale": layers.scale}
+    for number, layer in enumerate(layers.dense):
+        tensors[f"layer.{number}.weight"] = _smallest(layer.weight)
+        tensors[f"layer.{number}.bias"] = _smallest(layer.bias)
+    if output.laplace is not None:
+        tensors |= {f"{LAPLACE}{k}": _smallest(v) for k, v in vars(output.laplace).items()}
+    if output.spread is not None and output.shift is not None:
+        tensors |= {"spread": output.spread, "shift": output.shift}
+    if facts.intervals is not None:
+        tensors |= {f"interval.{k}": v for k, v in vars(facts.intervals).items() if v is not None}
+    model_file.write(path, header, tensors)
+
+
+def _smallest(values: NDArray[np.float64]) -> NDArray[Any]:
+    """Narrow to float32 where that keeps every bit, as it does for layers left as trained."""
+    narrow = values.astype(np.float32)
+    return narrow if np.array_equal(narrow.astype(np.float64), values) else values
