@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import Moments
+from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import standardised
 from rdeepsense.deploy.profile.candidate import Candidate, peak_of_python, timed
 from rdeepsense.deploy.profile.candidates import session_candidate
@@ -130,7 +130,7 @@ def _litert_candidate(
 
 def _mean(folded: Folded, raw: Any) -> Any:
     found = folded.output.finish(raw)
-    assert isinstance(found, Moments)
+    assert isinstance(found, MeanStd)
     return found.mean
 
 

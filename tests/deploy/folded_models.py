@@ -13,7 +13,7 @@ from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.runner import Moments, Outputs, Runner
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Runner
 from rdeepsense.link import Column, Link, LocationWidth, Softmax, add, softplus, sqrt
 
 
@@ -55,7 +55,7 @@ def with_layers(folded: Folded, *dense: DenseLayer) -> Folded:
 
 def array(found: Outputs) -> NDArray[Any]:
     """(2, rows, outputs) with mean and std, or (rows, classes)."""
-    return found.stacked() if isinstance(found, Moments) else found.probs
+    return found.stacked() if isinstance(found, MeanStd) else found.probs
 
 
 def forward(runner: Runner, X: Any) -> NDArray[Any]:

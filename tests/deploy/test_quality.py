@@ -11,7 +11,7 @@ from deploy.random_models import draw
 
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.runner import Moments, Outputs, Runner
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Runner
 from rdeepsense.deploy.quality import FineTuning, Quality, check_change, moved, quality
 from rdeepsense.distributions import Gaussian, Recalibrated, StudentT
 from rdeepsense.errors import InputError
@@ -31,7 +31,7 @@ class Blunt:
 
     def run(self, X: Any) -> Outputs:
         found = self.inner.run(X)
-        assert isinstance(found, Moments)
+        assert isinstance(found, MeanStd)
         return found._replace(std=self.factor * found.std)
 
 

@@ -7,6 +7,7 @@ layer for each output, a link that no built-in head has, and one call of `regist
 from __future__ import annotations
 
 import math
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,11 +15,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pytest
 import torch
+from deploy.c_models import STRICT, run_cc
 from scipy import special, stats
 from torch import Tensor
 
 import rdeepsense as rds
 from rdeepsense import heads, link, metrics
+from rdeepsense.deploy import load
 from rdeepsense.distributions import LocationScale
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Head
@@ -107,6 +110,7 @@ class LogisticHead(Head):
 
 # -- the definition ends here -----------------------------------------------------------------
 
+CHECKED = ("model.c", "weights.c", "selftest.c")
 SMALL: dict[str, Any] = {"hidden": (16, 8), "random_state": 0, "verbose": False, "device": "cpu"}
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (1_200, 3))
@@ -169,6 +173,33 @@ def test_laplace_widens_it_far_away(model: rds.RDeepSenseRegressor) -> None:
     std = model.epistemic_std(np.vstack([X[:200], far]))
     assert std[-1] > 5 * std[:-1].max()
     assert model.predict_dist(far, epistemic="laplace").std[0] > model.predict_dist(far).std[0]
+
+
+def test_it_is_folded(model: rds.RDeepSenseRegressor, tmp_path: Path) -> None:
+    for epistemic in (None, "laplace"):
+        rds.export(model, tmp_path / "m", epistemic=epistemic)
+        found = load(tmp_path / "m")
+        wanted = model.predict_dist(X, epistemic=epistemic)
+        np.testing.assert_allclose(found.predict(X, return_std=True), (wanted.mean, wanted.std))
+        low, high = found.predict_interval(X, 0.9)
+        np.testing.assert_allclose((low, high), wanted.interval(0.9), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_it_goes_to_c_and_onnx(model: rds.RDeepSenseRegressor, dtype: str, tmp_path: Path) -> None:
+    for to in ("c99", "onnx"):
+        report = rds.export(model, tmp_path / to, to=to, dtype=dtype)
+        assert report.quality is not None
+        assert abs(report.quality.nll_change) < (1e-5 if dtype == "float32" else 0.02)
+    run_cc(tmp_path / "c99", "cc", *STRICT, "-O2", *CHECKED, "-o", "check")
+    assert "passed" in subprocess.run([tmp_path / "c99" / "check"], text=True, stdout=-1).stdout
+
+
+def test_compiled_and_laplace_agree(model: rds.RDeepSenseRegressor, tmp_path: Path) -> None:
+    wanted = model.predict_dist(X, epistemic="laplace")
+    rds.export(model, tmp_path / "m", epistemic="laplace")
+    found = load(tmp_path / "m", compile=True).predict(X, return_std=True)
+    np.testing.assert_allclose(found, (wanted.mean, wanted.std), rtol=2e-4)
 
 
 def test_registering_refuses_what_does_not_fit() -> None:

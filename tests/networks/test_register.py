@@ -68,6 +68,13 @@ def test_it_is_fitted_stored_and_loaded(tmp_path: Path, registered: None) -> Non
     assert loaded.fit(TASK.X, TASK.y).predict_dist(TASK.X) == model.predict_dist(TASK.X)
 
 
+def test_it_is_exported_as_onnx(tmp_path: Path) -> None:
+    model = rds.RDeepSenseRegressor(network=Residual(6, 2), **SMALL).fit(TASK.X, TASK.y)
+    report = rds.export(model, tmp_path / "m.onnx", to="onnx")
+    assert report.quality is not None
+    assert abs(report.quality.nll_change) < 1e-5
+
+
 def test_members_of_an_ensemble_differ() -> None:
     model = rds.SSPRegressor(members=3, network=Residual(4, 1), **SMALL).fit(TASK.X, TASK.y)
     means = [model.predict_dist(TASK.X, samples=k).mean for k in (1, 2, 3)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,12 @@ from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from rdeepsense.deploy.c.report import C99Report
     from rdeepsense.deploy.quality import Quality
     from rdeepsense.deploy.report import ExportReport
+    from rdeepsense.experiments.build import Estimator
 
 OPTIONS = {
     "to": "--to",
@@ -49,7 +52,7 @@ class Dtype(StrEnum):
     int8 = "int8"
 
 
-class Epistemic(StrEnum):
+class EpistemicMethod(StrEnum):
     """What of the epistemic uncertainty can be exported."""
 
     laplace = "laplace"
@@ -94,7 +97,7 @@ def export(
         float, typer.Option(help="c99: share of the rows that is_sure shall accept.")
     ] = 0.9,
     epistemic: Annotated[
-        Epistemic | None,
+        EpistemicMethod | None,
         typer.Option(
             help="Also export what the model does not know of a row: one more output, and part of "
             "std or probs. Fully-connected networks; not with int8."
@@ -124,10 +127,10 @@ def export(
             name=name,
             progress=progress_for(True),
         )
-    _tell(terminal, report, fine_tune)
+    _report(terminal, report, fine_tune)
 
 
-def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
+def _rows(estimator: Estimator, path: Path, target: list[str]) -> tuple[ArrayLike, ArrayLike]:
     """Read the inputs and the truth of a table."""
     if not target:
         raise InputError("--data needs --target: the columns with the truth")
@@ -135,34 +138,35 @@ def _rows(estimator: Any, path: Path, target: list[str]) -> tuple[Any, Any]:
     check_known(frame, target, "--target")
     inputs, _ = model_inputs(estimator, frame, target)
     X = inputs.to_numpy() if hasattr(inputs, "to_numpy") else inputs
-    if hasattr(estimator, "classes_"):
+    classes = estimator.fitted_.target.classes
+    if classes is not None:
         numbers = class_numbers(estimator, labels(frame, target[0]), target[0])
-        return X, estimator.classes_[numbers]
+        return X, classes[numbers]
     y = numeric_targets(frame, target)
     if y.shape[1:] != estimator.fitted_.target.shape:
         raise InputError(f"--target names {len(target)} columns; the model has another number")
     return X, y
 
 
-def _tell(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
+def _report(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
     from rdeepsense.deploy.c.report import C99Report
     from rdeepsense.deploy.onnx.export import OnnxReport
 
     path = report.path
     if isinstance(report, C99Report):
-        _tell_cost(terminal, report)
-        _tell_quality(terminal, report.quality, fine_tune)
+        _report_cost(terminal, report)
+        _report_quality(terminal, report.quality, fine_tune)
         files = "model.h, model.c, weights.c, selftest.c, README.md, report.json"
         terminal.line(f"wrote {path}: {files}")
     elif isinstance(report, OnnxReport):
         terminal.line(f"ONNX Runtime   {report.agreement}")
-        _tell_quality(terminal, report.quality, fine_tune)
+        _report_quality(terminal, report.quality, fine_tune)
         terminal.line(f"wrote {path}: {report.bytes:,} bytes, opset {report.opset}")
     else:
         terminal.line(f"wrote {path}; rdeepsense.deploy.load({str(path)!r}) runs it")
 
 
-def _tell_cost(terminal: Terminal, report: C99Report) -> None:
+def _report_cost(terminal: Terminal, report: C99Report) -> None:
     size = report.bytes
     if kept := report.kept_float32:
         terminal.line(
@@ -183,7 +187,7 @@ def _tell_cost(terminal: Terminal, report: C99Report) -> None:
     terminal.line(f"scratch        {size.ram_scratch:,} bytes of RAM")
 
 
-def _tell_quality(terminal: Terminal, quality: Quality | None, fine_tune: bool) -> None:
+def _report_quality(terminal: Terminal, quality: Quality | None, fine_tune: bool) -> None:
     if quality is None:
         terminal.line("quality        not measured: the model file has no rows; give --data")
         return

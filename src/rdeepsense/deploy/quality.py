@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
-from rdeepsense.deploy.folded.runner import Moments, Outputs, Runner
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Runner
 from rdeepsense.distributions import AnyDistribution, Categorical, LocationScale, Recalibrated
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
@@ -61,7 +61,7 @@ def quality(runner: Runner, fitted: Fitted, X: NDArray[Any], y: NDArray[Any]) ->
     found = runner.run(X)
     before = fitted.distribution(X, None if found.epistemic is None else "laplace")
     after = _distribution(before, found)
-    keys = REGRESSION if isinstance(found, Moments) else CLASSES
+    keys = REGRESSION if isinstance(found, MeanStd) else CLASSES
     return Quality(len(y), _figures(before, y, keys), _figures(after, y, keys))
 
 
@@ -93,7 +93,7 @@ def moved(dist: LocationScale | Recalibrated, mean: Floats, std: Floats) -> AnyD
 
 
 def _distribution(before: AnyDistribution, found: Outputs) -> AnyDistribution:
-    if not isinstance(found, Moments):
+    if not isinstance(found, MeanStd):
         return Categorical(found.probs / found.probs.sum(1, keepdims=True))
     assert isinstance(before, LocationScale | Recalibrated)
     return moved(before, found.mean.reshape(before.shape), found.std.reshape(before.shape))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import Moments, Outputs, Probabilities
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.deploy.networks import standardised
 from rdeepsense.errors import InputError
 
@@ -191,7 +191,7 @@ def _distance(wanted: Outputs, found: Outputs) -> float:
     if isinstance(wanted, Probabilities):
         assert isinstance(found, Probabilities)
         return float(np.mean((wanted.probs - found.probs) ** 2))
-    assert isinstance(found, Moments)
+    assert isinstance(found, MeanStd)
     mean = (wanted.mean - found.mean) / wanted.std
     return float(np.mean(mean**2 + np.log(found.std / wanted.std) ** 2))
 

@@ -8,7 +8,7 @@ import pytest
 from rdeepsense import link
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.runner import Moments, Probabilities, apart
+from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, apart
 from rdeepsense.link import Column, LocationWidth, Softmax
 
 ONE, NONE = np.ones(2), np.zeros(2)
@@ -32,13 +32,13 @@ def test_softplus_does_not_overflow() -> None:
     steep = LocationWidth(Column(0), link.add(link.softplus(Column(1)), 1e-3))
     raw = np.array([[0.0, 0.0, -800.0, 800.0]])
     found = Output(steep, ONE, NONE).finish(raw)
-    assert isinstance(found, Moments)
+    assert isinstance(found, MeanStd)
     assert found.std.tolist() == [[1e-3, 800.001]]
 
 
 def test_a_point_has_no_spread() -> None:
     found = Output(LocationWidth(Column(0), None)).finish(np.array([[4.0, 5.0]]))
-    assert isinstance(found, Moments)
+    assert isinstance(found, MeanStd)
     assert (found.mean.tolist(), found.std.tolist()) == ([[4.0, 5.0]], [[0.0, 0.0]])
 
 
@@ -64,8 +64,8 @@ def test_a_laplace_flattens_classes() -> None:
 
 def test_apart_is_in_stds_or_in_probability() -> None:
     one, other = (
-        Moments(np.array([[1.0]]), np.array([[2.0]])),
-        Moments(*np.array([[[2.0]], [[3.0]]])),
+        MeanStd(np.array([[1.0]]), np.array([[2.0]])),
+        MeanStd(*np.array([[[2.0]], [[3.0]]])),
     )
     assert apart(one, other).tolist() == [[[0.5]], [[0.5]]]
     half = Probabilities(np.array([[0.5, 0.5]]))

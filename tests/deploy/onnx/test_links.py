@@ -14,7 +14,7 @@ from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.runner import Moments
+from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.onnx.graph import model
 from rdeepsense.deploy.onnx.links import TensorArithmetic
 from rdeepsense.deploy.prepare import prepare
@@ -66,7 +66,7 @@ def test_tensors(name: str) -> None:
     chosen = LINKS[name]
     raw = np.random.default_rng(0).normal(size=(5, OUTPUTS * chosen.columns))
     wanted = Output(chosen, np.ones(OUTPUTS), np.zeros(OUTPUTS)).finish(raw)
-    assert isinstance(wanted, Moments)
+    assert isinstance(wanted, MeanStd)
     assert chosen.width is not None
     arithmetic = TensorArithmetic(torch.from_numpy(raw).chunk(chosen.columns, 1))
     np.testing.assert_allclose(evaluate(chosen.location, arithmetic), wanted.mean, rtol=1e-12)

@@ -15,7 +15,7 @@ from deploy.folded_models import forward
 import rdeepsense as rds
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.profile import baselines
-from rdeepsense.deploy.profile.candidate import Candidate, Missing, timed
+from rdeepsense.deploy.profile.candidate import Missing, ProfileCandidate, timed
 from rdeepsense.deploy.profile.candidates import candidate, check_names
 from rdeepsense.deploy.profile.devices import DEFAULT, device_named
 from rdeepsense.deploy.profile.measure import Measured, latencies, measure
@@ -50,7 +50,7 @@ def profiled(folder: Path, rows: tuple[Any, Any]) -> ProfiledModel:
     return ProfiledModel.of(rds.RDeepSenseRegressor(**FIT).fit(*rows), folder)
 
 
-def scripted(name: str, turns: list[list[float]], log: list[tuple[str, int]]) -> Candidate:
+def scripted(name: str, turns: list[list[float]], log: list[tuple[str, int]]) -> ProfileCandidate:
     """A form whose times are given, turn by turn; the first is its warm-up."""
     left = iter(turns)
 
@@ -58,7 +58,7 @@ def scripted(name: str, turns: list[list[float]], log: list[tuple[str, int]]) ->
         log.append((name, count))
         return np.array(next(left))
 
-    return Candidate(name, "made up", seconds, weight_bytes=8, multiply_adds=250_000)
+    return ProfileCandidate(name, "made up", seconds, weight_bytes=8, multiply_adds=250_000)
 
 
 def test_forms_take_turns_and_the_best_round_counts() -> None:
@@ -84,7 +84,7 @@ def test_each_call_is_timed() -> None:
 
 
 def test_energy_is_estimated_or_measured_and_labelled() -> None:
-    def candidates() -> list[Candidate | Missing]:
+    def candidates() -> list[ProfileCandidate | Missing]:
         turns = [[0.05], [0.1, 0.1], [0.2] * 3]
         return [scripted("one", turns, []), Missing("two", "not here")]
 
@@ -164,7 +164,7 @@ def test_the_row_is_typical(profiled: ProfiledModel) -> None:
 def test_python_forms_run(profiled: ProfiledModel) -> None:
     for name in ("torch", "folded", "torch-mcdrop-2", "torch-ssp-2"):
         found = candidate(profiled, name)
-        assert isinstance(found, Candidate), found
+        assert isinstance(found, ProfileCandidate), found
         assert (found.seconds(3) > 0).all()
         assert found.name == name
 

@@ -17,7 +17,7 @@ from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import Moments, Outputs, Probabilities
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.deploy.networks import as_float32
 from rdeepsense.errors import InputError
 
@@ -41,7 +41,7 @@ class CompiledRunner:
         epistemic = out[-1] if self.has_epistemic else None
         if self.facts.is_classifier:
             return Probabilities(out[0], epistemic)
-        return Moments(out[0], out[1], epistemic)
+        return MeanStd(out[0], out[1], epistemic)
 
     @property
     def parts(self) -> int:

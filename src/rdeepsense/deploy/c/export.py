@@ -18,7 +18,7 @@ from rdeepsense.deploy.c.report import C99Report, EpistemicCost, Sizes, layer_co
 from rdeepsense.deploy.c.selftest import selftest
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold_fitted
-from rdeepsense.deploy.folded.runner import Moments, Runner
+from rdeepsense.deploy.folded.runner import MeanStd, Runner
 from rdeepsense.deploy.judge import judge, stored_network
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import runner
@@ -103,7 +103,7 @@ def sure_thresholds(running: Runner, X: NDArray[Any], share: float) -> NDArray[n
     if not len(X):
         return None
     found = running.run(X)
-    if not isinstance(found, Moments):
+    if not isinstance(found, MeanStd):
         return np.atleast_1d(np.quantile(found.probs.max(1), 1 - share))
     typical = np.median(found.std, axis=0)
     threshold: NDArray[np.float64] = typical * np.quantile((found.std / typical).max(1), share)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.text import identifier
 from rdeepsense.deploy.folded.facts import Floats, Intervals, Texts
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import Moments
+from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import FloatNetwork, Singles
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.errors import InputError
@@ -122,5 +122,5 @@ def predicted(
 ) -> list[NDArray[np.float64]]:
     """Compute what predict must write for rows, in the order of `CModel.results`."""
     found = folded.output.finish(network.raw(rows))
-    parts = [found.mean, found.std] if isinstance(found, Moments) else [found.probs]
+    parts = [found.mean, found.std] if isinstance(found, MeanStd) else [found.probs]
     return parts if found.epistemic is None else [*parts, found.epistemic]

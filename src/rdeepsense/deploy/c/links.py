@@ -12,7 +12,7 @@ FUNCTIONS = {"softplus": "softplus", "exp": "exp_of", "sqrt": "root", "square": 
 SIGNS = {"add": "+", "multiply": "*"}
 
 
-class Arithmetic:
+class CArithmetic:
     """Expressions of C; `used` gathers the functions in them, by their operation."""
 
     def __init__(self, outputs: str) -> None:
@@ -44,7 +44,7 @@ def macros(link: LocationWidth, outputs: str, laplace: bool) -> tuple[str, set[s
 
     That part is added to the variance, width = root(variance + gain size^2), so it needs a root.
     """
-    arithmetic = Arithmetic(outputs)
+    arithmetic = CArithmetic(outputs)
     width: Expression | None = link.variance if laplace else link.width
     parts = {
         "LOCATION": evaluate(link.location, arithmetic),

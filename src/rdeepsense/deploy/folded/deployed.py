@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.runner import Moments, Probabilities, Runner, Values
+from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner, Values
 from rdeepsense.errors import InputError
 
 Pair = tuple[Values, Values]
@@ -72,9 +72,9 @@ class DeployedModel:
             )
         return self._shaped(found)
 
-    def _moments(self, X: ArrayLike) -> Moments:
+    def _moments(self, X: ArrayLike) -> MeanStd:
         found = self.runner.run(self.facts.check(X))
-        assert isinstance(found, Moments)
+        assert isinstance(found, MeanStd)
         return found
 
     def _factors(self, coverage: float, method: str) -> Pair:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.links import ArrayArithmetic
-from rdeepsense.deploy.folded.runner import Moments, Outputs, Probabilities
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.link import Link, LocationWidth, Softmax, evaluate
 
 Floats = NDArray[np.float64]
@@ -47,12 +47,12 @@ class Output:
         arithmetic = ArrayArithmetic(columns)
         location = _full(evaluate(self.link.location, arithmetic), columns[0])
         if self.link.width is None:
-            return Moments(location, np.zeros(location.shape), epistemic)
+            return MeanStd(location, np.zeros(location.shape), epistemic)
         width = _full(_width(self.link, arithmetic, widened), columns[0])
         assert self.spread is not None
         assert self.shift is not None
         std = self.spread * width
-        return Moments(location + self.shift * std, std, epistemic)
+        return MeanStd(location + self.shift * std, std, epistemic)
 
 
 def _width(link: LocationWidth, arithmetic: ArrayArithmetic, widened: Floats | None) -> Floats:

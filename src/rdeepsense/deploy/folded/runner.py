@@ -12,7 +12,7 @@ from rdeepsense.deploy.folded.facts import Facts
 Values = NDArray[Any]  # float64, or float32 where a runner computes in that
 
 
-class Moments(NamedTuple):
+class MeanStd(NamedTuple):
     """Mean and std of each row and output, and the epistemic part of the std where it is known."""
 
     mean: Values
@@ -31,7 +31,7 @@ class Probabilities(NamedTuple):
     epistemic: Values | None = None
 
 
-Outputs = Moments | Probabilities
+Outputs = MeanStd | Probabilities
 
 
 class Runner(Protocol):
@@ -47,8 +47,8 @@ class Runner(Protocol):
 
 def apart(wanted: Outputs, found: Outputs) -> Values:
     """Measure how far predictions are: probabilities, or means and stds in wanted stds (2, ...)."""
-    if isinstance(wanted, Moments):
-        assert isinstance(found, Moments)
+    if isinstance(wanted, MeanStd):
+        assert isinstance(found, MeanStd)
         return np.asarray(np.abs(found.stacked() - wanted.stacked()) / wanted.std)
     assert isinstance(found, Probabilities)
     return np.asarray(np.abs(found.probs - wanted.probs))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.folded.runner import Moments, Outputs, Probabilities, Runner, apart
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities, Runner, apart
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 
@@ -30,7 +30,7 @@ def fitted_outputs(fitted: Fitted, X: NDArray[Any]) -> Outputs:
     if dist.is_categorical:
         return Probabilities(np.asarray(dist.mean))
     shape = (len(X), -1)
-    return Moments(np.reshape(dist.mean, shape), np.reshape(dist.std, shape))
+    return MeanStd(np.reshape(dist.mean, shape), np.reshape(dist.std, shape))
 
 
 def check_agreement(wanted: Outputs, running: Runner, X: NDArray[Any]) -> str:
@@ -41,7 +41,7 @@ def check_agreement(wanted: Outputs, running: Runner, X: NDArray[Any]) -> str:
     found = running.run(X)
     difference = apart(wanted, found)
     allowed, unit = np.full(difference.shape, AGREEMENT), "in probability"
-    if isinstance(wanted, Moments):
+    if isinstance(wanted, MeanStd):
         # Sums are as large as the largest mean; their rounding may be far above a tiny std.
         allowed[0] += ROUNDING * np.abs(wanted.mean).max(0) / wanted.std
         unit = "of the std"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.runner import Moments, Outputs, Probabilities
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.deploy.onnx.nodes import INPUT
 from rdeepsense.errors import require
 
@@ -32,7 +32,7 @@ class OnnxRunner:
         epistemic = values.get("epistemic")
         if self.facts.is_classifier:
             return Probabilities(values["probs"], epistemic)
-        return Moments(values["mean"], values["std"], epistemic)
+        return MeanStd(values["mean"], values["std"], epistemic)
 
     @property
     def names(self) -> list[str]:

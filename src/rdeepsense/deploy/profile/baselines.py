@@ -36,7 +36,7 @@ DROP_PROB = 0.1
 C = Path(__file__).parent / "c"
 
 
-class Sampled(Source):
+class DroppingSource(Source):
     """A network that drops hidden units at random; of one thread, as its generator is shared."""
 
     @cached_property
@@ -73,7 +73,7 @@ def mcdrop(folded: Folded, passes: int) -> Program:
     first, *others = alone.layers.dense
     scaled = [DenseLayer(layer.weight / (1 - DROP_PROB), layer.bias) for layer in others]
     alone = replace(alone, layers=replace(alone.layers, dense=(first, *scaled)))
-    return _mixture([Sampled(alone, as_float32(alone), "member0")], passes)
+    return _mixture([DroppingSource(alone, as_float32(alone), "member0")], passes)
 
 
 def ssp(folded: Folded, members: int) -> Program:

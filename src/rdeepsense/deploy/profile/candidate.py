@@ -21,7 +21,7 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ProfileCandidate:
     """A form of the model; `seconds(n)` runs n predictions and gives the time of each."""
 
     name: str

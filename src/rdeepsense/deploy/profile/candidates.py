@@ -22,7 +22,7 @@ from rdeepsense.deploy.onnx.graph import model
 from rdeepsense.deploy.onnx.runner import open_session
 from rdeepsense.deploy.prepare import DTYPES, prepare
 from rdeepsense.deploy.profile import baselines, cost
-from rdeepsense.deploy.profile.candidate import Candidate, Missing, peak_of_python, timed
+from rdeepsense.deploy.profile.candidate import Missing, ProfileCandidate, peak_of_python, timed
 from rdeepsense.deploy.profile.native import Native
 from rdeepsense.deploy.profile.profiled_model import ProfiledModel
 from rdeepsense.errors import InputError, RDeepSenseError, require
@@ -43,7 +43,7 @@ onnxruntime.InferenceSession(sys.argv[1]).run(None, {"x": numpy.load(sys.argv[2]
 """
 
 
-def candidate(profiled: ProfiledModel, name: str) -> Candidate | Missing:
+def candidate(profiled: ProfiledModel, name: str) -> ProfileCandidate | Missing:
     """Make the candidate of that name; one whose library or compiler is not here is missing."""
     maker = _maker(name)
     try:
@@ -66,12 +66,12 @@ def session_candidate(
     file: Path,
     profiled: ProfiledModel,
     row: NDArray[np.float32] | None = None,
-) -> Candidate:
+) -> ProfileCandidate:
     """Run an ONNX file by ONNX Runtime on one thread; `row` where it takes no raw units."""
     session = open_session(str(file))
     version = require("onnxruntime", "export").__version__
     feed = {session.get_inputs()[0].name: (profiled.row if row is None else row)[None]}
-    return Candidate(
+    return ProfileCandidate(
         name,
         f"{what}, ONNX Runtime {version}",
         timed(lambda: session.run(None, feed)),
@@ -82,7 +82,7 @@ def session_candidate(
     )
 
 
-def _maker(name: str) -> Callable[[ProfiledModel], Candidate]:
+def _maker(name: str) -> Callable[[ProfiledModel], ProfileCandidate]:
     if found := _BASELINE.fullmatch(name):
         in_torch, method, passes = bool(found[1]), found[2], int(found[3])
         if passes < 2:
@@ -109,10 +109,10 @@ def _maker(name: str) -> Callable[[ProfiledModel], Candidate]:
     return makers[name]
 
 
-def _torch(profiled: ProfiledModel) -> Candidate:
+def _torch(profiled: ProfiledModel) -> ProfileCandidate:
     network = copy.deepcopy(profiled.fitted.network).eval().cpu().float()
     row = profiled.fitted.inputs.scaler.transform(profiled.row[None].astype(np.float64))
-    return Candidate(
+    return ProfileCandidate(
         "torch",
         f"torch {torch.__version__}, inference mode",
         timed(lambda: network(row)),
@@ -122,11 +122,11 @@ def _torch(profiled: ProfiledModel) -> Candidate:
     )
 
 
-def _torch_baseline(profiled: ProfiledModel, method: str, passes: int) -> Candidate:
+def _torch_baseline(profiled: ProfiledModel, method: str, passes: int) -> ProfileCandidate:
     facts, hidden = profiled.folded.facts, profiled.folded.layers.widths[1:-1]
     kind = {"mcdrop": "MCDrop", "ssp": "SSP"}[method]
     plan = cost.PassPlan.of(kind, facts.inputs, hidden, facts.outputs, facts.is_classifier, passes)
-    return Candidate(
+    return ProfileCandidate(
         f"torch-{method}-{passes}",
         f"{kind}-{passes} of the same shape in torch, random weights, pass by pass",
         timed(cost.prediction(plan)),
@@ -135,7 +135,7 @@ def _torch_baseline(profiled: ProfiledModel, method: str, passes: int) -> Candid
     )
 
 
-def _onnx(profiled: ProfiledModel, dtype: str) -> Candidate:
+def _onnx(profiled: ProfiledModel, dtype: str) -> ProfileCandidate:
     network = prepare(profiled.folded, dtype, profiled.rows)
     file = profiled.folder / f"{dtype}.onnx"
     file.write_bytes(model(profiled.folded, network).SerializeToString())
@@ -143,9 +143,9 @@ def _onnx(profiled: ProfiledModel, dtype: str) -> Candidate:
     return session_candidate(name, f"exported to ONNX, {dtype}", file, profiled)
 
 
-def _numpy(profiled: ProfiledModel) -> Candidate:
+def _numpy(profiled: ProfiledModel) -> ProfileCandidate:
     row = profiled.row[None].astype(np.float64)
-    return Candidate(
+    return ProfileCandidate(
         "folded",
         f"folded layers, numpy {np.__version__}",
         timed(lambda: profiled.folded.run(row)),
@@ -155,10 +155,10 @@ def _numpy(profiled: ProfiledModel) -> Candidate:
     )
 
 
-def _ctypes(profiled: ProfiledModel) -> Candidate:
+def _ctypes(profiled: ProfiledModel) -> ProfileCandidate:
     built = compiled(profiled.folded)
     call = built.caller(profiled.row, np.empty(built.parts * built.facts.outputs, np.float32))
-    return Candidate(
+    return ProfileCandidate(
         "ctypes",
         "C float32 called from Python through ctypes",
         timed(call),
@@ -168,17 +168,17 @@ def _ctypes(profiled: ProfiledModel) -> Candidate:
     )
 
 
-def _exported(profiled: ProfiledModel, dtype: str) -> Candidate:
+def _exported(profiled: ProfiledModel, dtype: str) -> ProfileCandidate:
     source = Source(profiled.folded, prepare(profiled.folded, dtype, profiled.rows))
     return _in_c(f"c-{dtype}", f"exported C, {source.values['dtype']}", single(source), profiled)
 
 
-def _point(profiled: ProfiledModel) -> Candidate:
+def _point(profiled: ProfiledModel) -> ProfileCandidate:
     what = "C float32 of the same shape without the std: a point estimate"
     return _in_c("point", what, baselines.point_program(profiled.folded), profiled)
 
 
-def _baseline(profiled: ProfiledModel, method: str, passes: int) -> Candidate:
+def _baseline(profiled: ProfiledModel, method: str, passes: int) -> ProfileCandidate:
     make, kind = {"mcdrop": (baselines.mcdrop, "MCDrop"), "ssp": (baselines.ssp, "SSP")}[method]
     what = f"{kind}-{passes} of the same shape in C float32, pass by pass"
     return _in_c(f"{method}-{passes}", what, make(profiled.folded, passes), profiled, passes)
@@ -186,11 +186,11 @@ def _baseline(profiled: ProfiledModel, method: str, passes: int) -> Candidate:
 
 def _in_c(
     name: str, what: str, program: Program, profiled: ProfiledModel, passes: int = 1
-) -> Candidate:
+) -> ProfileCandidate:
     native = Native(program, profiled.row)
     native.seconds(1)
     adds = program.sources[0].folded.layers.multiply_adds
-    return Candidate(
+    return ProfileCandidate(
         name,
         what,
         native.seconds,

@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from rdeepsense.deploy.profile import cost
-from rdeepsense.deploy.profile.candidate import Candidate, Missing
+from rdeepsense.deploy.profile.candidate import Missing, ProfileCandidate
 from rdeepsense.deploy.profile.devices import Device
 from rdeepsense.deploy.profile.energy import Meter
 
@@ -54,13 +54,16 @@ class Measured:
 
 
 def measure(
-    candidates: Sequence[Candidate | Missing], rounds: int, meter: Meter | None, device: Device
+    candidates: Sequence[ProfileCandidate | Missing],
+    rounds: int,
+    meter: Meter | None,
+    device: Device,
 ) -> tuple[Measured | Missing, ...]:
     """Measure all candidates.
 
     Energy is that of `meter`; without one it is estimated from the multiply-adds for `device`.
     """
-    present = [one for one in candidates if isinstance(one, Candidate)]
+    present = [one for one in candidates if isinstance(one, ProfileCandidate)]
     with cost.one_thread(), threadpool_limits(1):
         times = latencies(present, rounds)
         used = {} if meter is None else _millijoules(present, times, meter)
@@ -86,7 +89,7 @@ def measure(
     return tuple(found)
 
 
-def latencies(candidates: Sequence[Candidate], rounds: int) -> dict[str, Latency]:
+def latencies(candidates: Sequence[ProfileCandidate], rounds: int) -> dict[str, Latency]:
     """Time rounds in which all candidates take turns."""
     counts = {}
     for one in candidates:
@@ -103,7 +106,7 @@ def latencies(candidates: Sequence[Candidate], rounds: int) -> dict[str, Latency
 
 
 def _millijoules(
-    candidates: Sequence[Candidate], times: dict[str, Latency], meter: Meter
+    candidates: Sequence[ProfileCandidate], times: dict[str, Latency], meter: Meter
 ) -> dict[str, float]:
     """Measure one prediction over a stretch long enough for the meter."""
     used = {}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.fold import fold_fitted
 from rdeepsense.deploy.folded.layers import Layers
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import Moments
+from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.save_folded import save
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.fitting.fitted import Fitted
@@ -39,7 +39,7 @@ class ProfiledModel:
     def off_by(self, found: NDArray[Any]) -> float:
         """Measure how far means, or probabilities, are from those of the folded model."""
         wanted = self.folded.run(self.row[None].astype(np.float64))
-        if isinstance(wanted, Moments):
+        if isinstance(wanted, MeanStd):
             return float(np.max(np.abs(found - wanted.mean) / wanted.std))
         return float(np.max(np.abs(found - wanted.probs)))
 
