@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CODE := src tests benchmarks docs typings
 
-.PHONY: demo test lint types tests wheel docs bench clean test-device device-tools
+.PHONY: demo test lint types tests wheel docs bench clean test-docs test-device device-tools
 .NOTPARALLEL:
 
 demo: .venv/.with-cli,report,gp
@@ -28,7 +28,12 @@ types: .venv/.with-dev
 
 tests: .venv/.with-dev
 	@echo "== Tests: pytest on two cores, one thread each"
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=15
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=15 -m "not slow_docs"
+
+# Those pages of the documentation whose code takes minutes.
+test-docs: .venv/.with-dev
+	@echo "== Documentation: the code of its longer pages"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=15 -m slow_docs tests/docs
 
 # One shell, so that the trap takes the environment away whether the check passes or not.
 wheel: .venv/.with-dev
