@@ -41,7 +41,7 @@ from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
-from rdeepsense.calibration.reject import doubt
+from rdeepsense.calibration.reject import predicted_score
 from rdeepsense.epistemic import features
 from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.experiments.tasks import hhar
@@ -99,7 +99,7 @@ def scores_of(model: Any, task: Task, X: Rows, y: Rows) -> dict[str, Score]:
 
     near_last = distance([last(X)], 1e-3)
     found: dict[str, Score] = {
-        "predicted": lambda rows: doubt(model.predict_dist(rows)),
+        "predicted": lambda rows: predicted_score(model.predict_dist(rows)),
         "laplace": epistemic("laplace"),
         "delta": epistemic("delta"),
         "novelty": model.novelty,

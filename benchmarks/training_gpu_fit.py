@@ -18,7 +18,7 @@ from training_cases import PAPER, WEIGHT_DECAY, Case, synchronise
 
 from rdeepsense import RDeepSenseRegressor
 from rdeepsense.training import Rows, stack
-from rdeepsense.training.capture import fastest
+from rdeepsense.training.cuda import accelerate
 from rdeepsense.training.step import Step
 
 # The first pattern that a kernel's name has says what it is; torch names a fused kernel after all
@@ -43,7 +43,7 @@ def profile(case: Case, device: str) -> dict[str, Any]:
     schedule = case.schedule(epochs=1, evaluate_every=1)
     decay = [WEIGHT_DECAY] * case.members
     step = Step(bank, case.rule().to(torch.device(device)), decay, rows, schedule)
-    take = fastest(step, schedule.steps, "compiled")
+    take = accelerate(step, schedule.steps, "compiled")
     step.shuffle(0, 0)
     for _ in range(10):
         take()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 from pathlib import Path
@@ -131,3 +132,16 @@ def test_header_is_plain_json_that_others_can_read(content: bytes) -> None:
     length = int.from_bytes(content[:8], "little")
     text = json.loads(content[8 : 8 + length])["__metadata__"]["rdeepsense"]
     assert json.loads(text)["words"] == HEADER["words"]
+
+
+def test_names_get_and_lose_a_prefix() -> None:
+    parts = {"a": 1, "b": 2}
+    assert model_file.named("net", parts) == {"net.a": 1, "net.b": 2}
+    assert model_file.under("net", {"net.a": 1, "net.b": 2, "network.a": 3, "net": 4}) == parts
+
+
+def test_values_become_plain() -> None:
+    value = {1: np.float32(0.5), "x": (np.arange(2), math.nan, math.inf), "s": None}
+    assert model_file.plain(value) == {"1": 0.5, "x": [[0, 1], None, None], "s": None}
+    assert model_file.tupled([1, 2]) == (1, 2)
+    assert model_file.tupled("ab") == "ab"

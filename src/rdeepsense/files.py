@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Writing of files whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links: how the last layer's columns become what a head predicts, as data.
+"""Links: the last layer's columns turned into what a head predicts, as data.
 
 A link is a small expression over columns and constants, so that every run-time reads the same one:
 numpy, torch, C and ONNX each bring an `Arithmetic`, and `evaluate` walks the expression with it.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from rdeepsense.errors import InputError
 
@@ -22,6 +22,7 @@ from rdeepsense.errors import InputError
 OPERATIONS = {"add": 2, "multiply": 2, "softplus": 1, "exp": 1, "sqrt": 1, "square": 1}
 DEEPEST = 16
 T = TypeVar("T")
+Json = str | int | float | None | list["Json"] | dict[str, "Json"]
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,16 @@ Link = LocationWidth | Softmax
 
 
 class Arithmetic(Protocol[T]):
-    """What a run-time brings; T is its number, array, tensor, text or node."""
+    """The arithmetic of a run-time; T is its number, array, tensor, text or node."""
 
     def column(self, number: int) -> T:
-        """One of the last layer's columns."""
+        """Return one of the last layer's columns."""
 
     def constant(self, value: float) -> T:
-        """A number."""
+        """Return a number."""
 
     def apply(self, operation: str, *arguments: T) -> T:
-        """One of `OPERATIONS`."""
+        """Apply one of `OPERATIONS`."""
 
 
 def evaluate(expression: Expression, arithmetic: Arithmetic[T]) -> T:
@@ -109,7 +110,7 @@ def multiply(a: Expression, b: Expression) -> Operation:
 
 
 def softplus(a: Expression) -> Operation:
-    """log(1 + e^a), which is positive."""
+    """Return log(1 + e^a), which is positive."""
     return Operation("softplus", (a,))
 
 
@@ -125,15 +126,15 @@ def square(a: Expression) -> Operation:
     return Operation("square", (a,))
 
 
-def to_json(link: Link) -> Any:
-    """Nested lists and numbers, as a model file holds them."""
+def to_json(link: Link) -> Json:
+    """Return nested lists and numbers, as a model file holds them."""
     if isinstance(link, Softmax):
         return "softmax"
     return {"location": _to_json(link.location), "width": _to_json(link.width)}
 
 
-def from_json(value: Any) -> Link:
-    """The link that `to_json` wrote; anything else is refused."""
+def from_json(value: Json) -> Link:
+    """Return the link that `to_json` wrote, or refuse anything else."""
     if value == "softmax":
         return Softmax()
     if not isinstance(value, dict) or value.keys() != {"location", "width"}:
@@ -142,7 +143,7 @@ def from_json(value: Any) -> Link:
     return LocationWidth(_from_json(value["location"], 0), width)
 
 
-def _to_json(expression: Expression | None) -> Any:
+def _to_json(expression: Expression | None) -> Json:
     if isinstance(expression, Column):
         return ["column", expression.number]
     if isinstance(expression, Operation):
@@ -150,7 +151,7 @@ def _to_json(expression: Expression | None) -> Any:
     return expression
 
 
-def _from_json(value: Any, depth: int) -> Expression:
+def _from_json(value: Json, depth: int) -> Expression:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if depth == DEEPEST:
@@ -168,7 +169,7 @@ def _from_json(value: Any, depth: int) -> Expression:
 
 
 def _columns(expression: Expression | None) -> int:
-    """The greatest column that an expression reads; -1 where it reads none."""
+    """Return the greatest column that an expression reads; -1 where it reads none."""
     if isinstance(expression, Column):
         return expression.number
     if isinstance(expression, Operation):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,8 @@ FORMAT = 1
 _BLANK = "0" * 64
 _KEY = rb"\"sha256\":\""  # as it stands in JSON inside of JSON
 
-Header = dict[str, Any]
+T = TypeVar("T")
+Header = dict[str, Any]  # Any: whatever JSON holds
 Tensors = dict[str, NDArray[Any]]
 
 
@@ -67,7 +70,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, Tensors]:
 
 
 def _header(path: str | os.PathLike[str], data: bytes) -> Header:
-    """The header of our own, after telling truncated, corrupted and foreign files apart."""
+    """Read the header, telling truncated, corrupted and foreign files apart."""
     if len(data) < 9:
         raise ModelFileError(f"{path}: has {len(data)} bytes; it is truncated or no model file")
     if data[8:9] != b"{":
@@ -93,3 +96,32 @@ def _header(path: str | os.PathLike[str], data: bytes) -> Header:
             f"{path}: is {kind}, it has {len(data)} bytes where its header announces {end}"
         )
     return header
+
+
+def named(prefix: str, tensors: Mapping[str, T]) -> dict[str, T]:
+    """Put a prefix and a dot before every name."""
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def under(prefix: str, tensors: Mapping[str, T]) -> dict[str, T]:
+    """Return the tensors whose names begin with a prefix and a dot, without these."""
+    start = f"{prefix}."
+    return {n.removeprefix(start): t for n, t in tensors.items() if n.startswith(start)}
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON can hold it: no types of numpy's, no NaN or infinity."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def tupled(value: Any) -> Any:  # Any: whatever JSON holds
+    """Return a list as a tuple, which JSON does not have, and anything else as it is."""
+    return tuple(value) if isinstance(value, list) else value

@@ -12,7 +12,7 @@ from rdeepsense.heads import Params
 
 
 def check_alpha(alpha: float) -> float:
-    """alpha in [0, 1): at 1 nothing trains the variance."""
+    """Check that alpha is in [0, 1): at 1 nothing trains the variance."""
     if isinstance(alpha, str | bool) or not 0 <= alpha < 1:
         raise InputError(
             f"alpha = {alpha!r} is not in [0, 1); at alpha = 1 the loss is the error alone and "
@@ -51,7 +51,7 @@ class ScoringRule:
         return self
 
     def __call__(self, params: Params, y: Tensor, weight: Tensor | None = None) -> Tensor:
-        """The loss: a scalar, or one per member. `weight` is one number per row (and member)."""
+        """Return the loss, a scalar or one per member; `weight` is per row (and member)."""
         nll = params.nll(y)
         if self.beta:
             nll = nll * params.spread().detach() ** self.beta
@@ -65,7 +65,7 @@ class ScoringRule:
         return entries.flatten(1).mean(1) if rows_at else entries.mean()
 
     def shares(self, entries: int) -> tuple[Tensor, Tensor]:
-        """What an entry's NLL and its error count in a member's mean over so many, (K, 1, 1)."""
+        """Return the weights (K, 1, 1) of an entry's NLL and of its error in a member's mean."""
         assert isinstance(self.alpha, Tensor)
         alpha = self.alpha.view(-1, 1, 1)
         return (1 - alpha) / entries, alpha / entries

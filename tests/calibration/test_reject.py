@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import rdeepsense as rds
 from rdeepsense import Categorical, Gaussian, InputError, RejectOption
-from rdeepsense.calibration.reject import doubt, epistemic_doubt
+from rdeepsense.calibration.reject import epistemic_score, predicted_score
 
 
 class Told:
@@ -127,8 +127,8 @@ def test_predictions_are_masked() -> None:
 
 def test_several_outputs_count_in_units_of_their_spread() -> None:
     dist = Gaussian(np.zeros((1, 2)), [[2.0, 300.0]])
-    assert doubt(dist, [1.0, 100.0]).tolist() == [2.5]
-    assert doubt(Categorical([[0.2, 0.7, 0.1]])) == pytest.approx([0.3])
+    assert predicted_score(dist, [1.0, 100.0]).tolist() == [2.5]
+    assert predicted_score(Categorical([[0.2, 0.7, 0.1]])) == pytest.approx([0.3])
 
 
 def test_epistemic_scores() -> None:
@@ -136,7 +136,7 @@ def test_epistemic_scores() -> None:
     refuse = RejectOption(target_coverage=0.5, score="epistemic", method="delta").fit(Told(), X, y)
     assert refuse.uncertainty(X).tolist() == [10.0, 20.0]
     p = np.array([0.4, 0.9])
-    assert epistemic_doubt(ToldClasses(), p) == pytest.approx([0.4, 0.1])
+    assert epistemic_score(ToldClasses(), p) == pytest.approx([0.4, 0.1])
 
 
 def test_with_an_estimator() -> None:
@@ -204,4 +204,4 @@ def test_refused_rows_and_models() -> None:
     with pytest.raises(InputError, match="y_val must be finite"):
         RejectOption(threshold=1).fit(Told(), X, [0.0, np.nan])
     with pytest.raises(InputError, match="needs a model with epistemic_std; object has none"):
-        epistemic_doubt(object(), X)
+        epistemic_score(object(), X)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rdeepsense.data import scaling
 from rdeepsense.data.accumulators import Moments
 from rdeepsense.data.scaling import TARGETS, Scaler
 
@@ -17,12 +16,12 @@ INDEX = RNG.permutation(500)[:300]
 ONES = np.ones(300)
 
 
-def test_standard_is_numpys_mean_and_std_of_those_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "CHUNK", 64)
-    scaler = Scaler.standard(VALUES, INDEX, ONES)
+def test_standard_is_numpys_mean_and_std_of_those_rows() -> None:
+    scaler = Scaler.standard(VALUES, INDEX, ONES, chunk=64)
     np.testing.assert_allclose(scaler.shift, VALUES[INDEX].mean(0))
     np.testing.assert_allclose(scaler.scale, VALUES[INDEX].std(0))
-    scaled = scaler.gather(VALUES, INDEX).numpy()
+    scaled = scaler.gather(VALUES, INDEX, chunk=64).numpy()
+    assert np.array_equal(scaled, scaler.gather(VALUES, INDEX).numpy())
     np.testing.assert_allclose(scaled.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(scaled.std(0), 1, rtol=1e-5)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rdeepsense.calibration import Calibration, Isotonic, Scale, Temperature
 from rdeepsense.epistemic import Laplace
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
-from rdeepsense.fitting.epistemic import Epistemic
+from rdeepsense.fitting.epistemic import EpistemicPart
 
 ROWS = 64
 
@@ -60,7 +60,7 @@ def give_laplace(drawn: Drawn, seed: int = 0) -> Drawn:
     if chosen is not None:
         chosen = replace(chosen, factor=1.3 * chosen.factor)
     share = rng.uniform(0.05, 1, len(laplace.ratio))
-    epistemic = Epistemic(laplace, share, {"laplace": chosen})
+    epistemic = EpistemicPart(laplace, share, {"laplace": chosen})
     estimator.fitted_ = replace(estimator.fitted_, epistemic=epistemic)
     return drawn
 

@@ -67,7 +67,7 @@ def test_whole_channels_are_dropped(
     torch.manual_seed(0)
     with torch.no_grad():
         layer.weight.copy_(torch.eye(8).view_as(layer.weight))
-    form.take(layer, 0.25)
+    form.become(layer, 0.25)
     seen = layer.train()(torch.ones(shape)).flatten(2)
     first = seen[:, :, :1]
     assert torch.equal(seen, first.expand_as(seen))

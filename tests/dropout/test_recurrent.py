@@ -30,7 +30,7 @@ def pair(kind: Any, form: Any, options: dict[str, Any], drop: float = 0.5) -> tu
     torch.manual_seed(0)
     plain = kind(3, 4, **options)
     ours = copy.deepcopy(plain)
-    form.take(ours, drop, drop)
+    form.become(ours, drop, drop)
     return plain, ours
 
 

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor
-from rdeepsense.epistemic import novelty
-from rdeepsense.epistemic.novelty import SCORES, Novelty
+from rdeepsense.epistemic.novelty import SCORES, Novelty, bounded
 from rdeepsense.experiments.tasks.faults import Sensors, inject
 
 ALARM = 0.95
@@ -82,13 +81,12 @@ def test_the_share_of_rows_held_out() -> None:
     np.testing.assert_allclose(fitted.novelty(asked), expected, rtol=1e-5)
 
 
-def test_a_gaussian_is_found_from_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gaussian_is_found_from_its_rows() -> None:
     """The surprise is half the squared Mahalanobis distance and a constant."""
-    monkeypatch.setattr(novelty, "MOST_GAUSSIANS", 1)
     rng = np.random.default_rng(0)
     mix = np.array([[1.0, 0.0], [0.9, 0.3]])
     rows, other = (rng.standard_normal((n, 2)) @ mix.T for n in (4_000, 1_000))
-    fitted = Novelty.fit(rows, other)
+    fitted = Novelty.fit(rows, other, most_gaussians=1)
     distance = np.sum(np.linalg.solve(mix, other.T) ** 2, axis=0)
     slope, _ = np.polyfit(distance, fitted.surprise(other), 1)
     assert slope == pytest.approx(0.5, rel=0.05)
@@ -97,15 +95,12 @@ def test_a_gaussian_is_found_from_its_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert fitted.novelty(across)[0] > 0.999 > 0.95 > fitted.novelty(along)[0]
 
 
-def test_a_small_deviation_between_like_sensors_counts_in_its_own_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_small_deviation_between_like_sensors_counts_in_its_own_size() -> None:
     """Six standard deviations of (a - b) are a surprise of 18, small as they are beside a."""
-    monkeypatch.setattr(novelty, "MOST_GAUSSIANS", 1)
     rng = np.random.default_rng(0)
     a = rng.standard_normal((5_000, 1))
     pairs = np.hstack([a, a + 0.02 * rng.standard_normal(a.shape)])
-    fitted = Novelty.fit(pairs[:4_000], pairs[4_000:])
+    fitted = Novelty.fit(pairs[:4_000], pairs[4_000:], most_gaussians=1)
     usual, apart = fitted.surprise(np.array([[0.0, 0.0], [-0.06, 0.06]]))
     assert apart - usual == pytest.approx(6**2 / 2, rel=0.1)
 
@@ -213,13 +208,11 @@ def test_few_rows_are_enough_and_fewer_are_refused() -> None:
     assert fitted.fit(X, X[:, 0]).fitted_.novelty is None
 
 
-def test_the_rows_that_are_used_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(novelty, "MOST_ROWS", 100)
-    monkeypatch.setattr(novelty, "MOST_HELD_OUT", 30)
+def test_the_rows_that_are_used_are_bounded() -> None:
     X = np.arange(1_000.0)[:, None]
-    rows, held_out = novelty.bounded(X, None)
+    rows, held_out = bounded(X, None, most_rows=100, most_held_out=30)
     assert (len(rows), len(held_out)) == (100, 30)
     assert len({*rows[:, 0], *held_out[:, 0]}) == 130  # no row is on both sides
-    rows, held_out = novelty.bounded(X, X + 1_000)
+    rows, held_out = bounded(X, X + 1_000, most_rows=100, most_held_out=30)
     assert (len(rows), len(held_out)) == (100, 30)
     assert rows.max() < 1_000 <= held_out.min()

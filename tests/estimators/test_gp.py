@@ -16,8 +16,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import rdeepsense as rds
 from rdeepsense import GPClassifier, GPRegressor, metrics
-from rdeepsense.fitting import process, process_fit
-from rdeepsense.fitting.gp_training import GPSchedule, learn_exact
+from rdeepsense.fitting.gp_exact import learn_exact
+from rdeepsense.fitting.gp_prior import GPSchedule
+from rdeepsense.fitting.process_fit import ProcessSpec
+from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.progress import Silent
 
 pytest.importorskip("gpytorch")
@@ -144,12 +146,21 @@ def test_outputs_do_not_disturb_each_other(make: Any) -> None:
     np.testing.assert_allclose(two.std[:, 0], one.std, rtol=0.02)
 
 
-def test_the_method_follows_the_rows_and_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_method_follows_the_rows_and_can_be_forced() -> None:
     assert regressor().fit(X, Y).fitted_.model.method == "exact"
     assert sparse().fit(X, Y).training_["method"] == "variational"
-    monkeypatch.setattr(process_fit, "EXACT_ROWS", 150)
-    assert sparse(method="auto").fit(X, Y).fitted_.model.method == "variational"
     assert sparse(method="exact").fit(X, Y).fitted_.model.method == "exact"
+
+
+def test_beyond_3000_rows_the_method_is_variational() -> None:
+    after, cpu = AfterTraining(None, False, 0), torch.device("cpu")
+
+    def kind(asked: str, rows: int) -> str:
+        spec = ProcessSpec("GPRegressor", asked, 512, None, None, None, after, cpu, False)
+        return spec.kind_for(rows)
+
+    assert (kind("auto", 3_000), kind("auto", 3_001)) == ("exact", "variational")
+    assert (kind("exact", 9_999), kind("variational", 10)) == ("exact", "variational")
 
 
 def test_classes() -> None:
@@ -181,11 +192,11 @@ def test_files_pickles_and_seeds(make: Any, tmp_path: Path) -> None:
         rds.load(tmp_path / "gp.safetensors", network=torch.nn.Linear(2, 1))
 
 
-def test_many_rows_are_predicted_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = regressor().fit(X, Y)
-    whole = model.predict_dist(X)
-    monkeypatch.setattr(process, "CHUNK", 30)
-    np.testing.assert_allclose(model.predict_dist(X).std, whole.std, rtol=1e-9)
+def test_many_rows_are_predicted_in_chunks() -> None:
+    fitted = regressor().fit(X, Y).fitted_
+    scaler, cpu = fitted.inputs.scaler, torch.device("cpu")
+    whole = fitted.model.predict(X, scaler, cpu)
+    np.testing.assert_allclose(fitted.model.predict(X, scaler, cpu, chunk=30).std, whole.std)
 
 
 def test_refusals() -> None:

@@ -151,16 +151,6 @@ def test_monte_carlo_with_no_dropout_is_the_single_pass_and_repeats_itself() -> 
     assert a != model.predict_dist(TASK.X)
 
 
-def test_many_rows_are_predicted_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rdeepsense.fitting import passes as inference
-
-    model = regressor(drop_prob=0.0).fit(TASK.X, TWO)
-    whole, sampled = model.predict(TASK.X), model.predict_dist(TASK.X, samples=3)
-    monkeypatch.setattr(inference, "CHUNK", 30)
-    np.testing.assert_allclose(model.predict(TASK.X), whole, rtol=1e-12)
-    np.testing.assert_allclose(model.predict_dist(TASK.X, samples=3).std, sampled.std, rtol=1e-9)
-
-
 class OwnNetwork(nn.Module):
     """Two branches, a skip, layers registered out of order: nothing a Sequential could do."""
 

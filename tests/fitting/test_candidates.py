@@ -1,25 +1,11 @@
-"""Choosing among heads, alphas and dropouts."""
+"""The grid of candidates, and which of them wins."""
 
 from __future__ import annotations
-
-import os
-import signal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from rdeepsense import (
-    InputError,
-    InterruptedTraining,
-    RDeepSenseClassifier,
-    RDeepSenseRegressor,
-    load,
-    metrics,
-)
-from rdeepsense.experiments.tasks.known_truth import simulate
-from rdeepsense.fitting import select as choosing
+from rdeepsense import InputError
 from rdeepsense.fitting.candidates import (
     ALPHAS,
     DROPS,
@@ -29,16 +15,10 @@ from rdeepsense.fitting.candidates import (
     best,
     candidates,
 )
-from rdeepsense.fitting.select import WORTH, LengthSearch
-from rdeepsense.fitting.trainer import Length
-from rdeepsense.training import Schedule
-
-TASK = simulate(300, seed=0)
-SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 15, "random_state": 0, "device": "cpu"}
 
 
-def trial(likelihood: str, nll: float, area: float = 0.1, step: int = 10) -> Trial:
-    return Trial(Candidate(likelihood, 0.0, 0.0), nll, area, 1.0, step)
+def trial(likelihood: str, nll: float, area: float = 0.1) -> Trial:
+    return Trial(Candidate(likelihood, 0.0, 0.0), nll, area, 1.0, 10)
 
 
 def test_grids() -> None:
@@ -61,169 +41,3 @@ def test_the_least_nll_wins_but_a_gaussian_must_win_clearly() -> None:
     assert (
         best([trial("gaussian", 2.0, 0.01), trial("gaussian", 1.0, 0.2)], "deviation_area", []) == 0
     )
-
-
-def test_few_rows_are_cross_validated_and_the_winner_trained_on_all(tmp_path: Path) -> None:
-    model = RDeepSenseRegressor(**SMALL, alpha="auto", drop_prob="auto").fit(TASK.X, TASK.y)
-    selection = model.selection_
-    assert selection["how"] == "5-fold cross-validation"
-    assert len(selection["trials"]) == 12
-    nlls = [t["nll"] for t in selection["trials"]]
-    assert selection["chosen"] == int(np.argmin(nlls))
-    winner = selection["trials"][selection["chosen"]]
-    assert (model.fitted_.networks.candidate.alpha, model.fitted_.networks.candidate.drop_prob) == (
-        winner["alpha"],
-        winner["drop_prob"],
-    )
-    # All folds of a candidate are judged at one step, which is one that was evaluated.
-    schedule = Schedule.of(300, 300, 5e-3, 0, epochs=15)
-    steps = {*range(0, schedule.steps, schedule.evaluate_every), schedule.steps}
-    assert {t["best_step"] for t in selection["trials"]} <= steps
-    assert model.training_["rows"] == 300
-    assert model.training_["steps"] == winner["best_step"]
-    assert model.validation_scores_["n"] == 300
-    assert model.validation_scores_["nll"] == pytest.approx(winner["nll"])
-    model.save(tmp_path / "m.safetensors")
-    assert load(tmp_path / "m.safetensors").selection_ == selection
-
-
-def test_out_of_fold_rows_are_not_trained_on() -> None:
-    """Targets that are pure noise cannot be predicted out of fold, whatever is learnt by heart."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((200, 3)), rng.standard_normal(200)
-    model = RDeepSenseRegressor(
-        hidden=(64,), epochs=60, random_state=0, device="cpu", drop_prob="auto", alpha=0.0
-    )
-    model.fit(X, y)
-    assert model.validation_scores_["rmse"] > 0.95
-    assert model.validation_scores_["nll"] > 1.35
-
-
-def sine(rows: int, pace: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
-    """A fast sine with little noise, which a network learns slowly."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-3, 3, (rows, 1))
-    return X, np.sin(pace * X[:, 0]) + 0.01 * rng.standard_normal(rows)
-
-
-def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(choosing, "ALLOWANCE", 3)  # one longer training is enough to see it
-    X, y = sine(6_000, pace=6.0)
-    model = RDeepSenseRegressor(
-        hidden=(16,), batch_size=256, random_state=0, device="cpu", likelihood="auto"
-    )
-    model.fit(X, y)
-    assert model.selection_["how"] == "validation rows"
-    lengths = model.selection_["lengths"]
-    # A batch size that is given is kept.
-    assert [step["steps"] for step in lengths] == [2520, 7560]
-    assert lengths[1]["nll"] < lengths[0]["nll"] - WORTH
-    assert model.validation_scores_["nll"] == pytest.approx(lengths[1]["nll"])
-    fixed = model.set_params(epochs=3).fit(X, y)
-    assert "lengths" not in fixed.selection_
-
-
-def test_a_cross_validated_winner_is_trained_longer_too() -> None:
-    X, y = sine(200)
-    options = {"hidden": (16,), "batch_size": 100, "random_state": 0, "device": "cpu"}
-    model = RDeepSenseRegressor(**options, alpha="auto", drop_prob=0.0).fit(X, y)
-    lengths = model.selection_["lengths"]
-    assert lengths[1]["nll"] < lengths[0]["nll"] - WORTH
-    assert model.validation_scores_["nll"] == pytest.approx(min(step["nll"] for step in lengths))
-    assert model.training_["steps"] > 0.5 * lengths[0]["steps"]
-
-
-def test_the_allowance_for_longer_training_is_counted_in_networks() -> None:
-    schedule = Schedule.of(10_000, 1_000, 5e-3, 0)
-    first = trial("student", 1.0, step=schedule.steps)
-    tried = {}
-    for networks in (1, 5, 25):
-        longer = LengthSearch(schedule, 10_000, networks, first)
-        tried[networks] = 0
-        while (length := longer.next()) is not None:
-            tried[networks] += 1
-            better = trial("student", 1.0 - tried[networks], step=schedule.steps)
-            assert longer.accept(better, schedule)
-            assert longer.kept == length
-    assert tried == {1: 3, 5: 1, 25: 0}  # 3 + 9 + 27 trainings of one network, 15 of five
-    early = LengthSearch(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2 - 1))
-    assert early.next() is None
-    longer = LengthSearch(schedule, 10_000, 1, first)
-    length = longer.next()
-    assert length is not None
-    assert length == Length(3 * longer.first.epochs, 2 * schedule.batch_size)
-    assert not longer.accept(trial("student", 1.0 - WORTH / 2, step=schedule.steps), schedule)
-    assert longer.next() is None
-    assert longer.kept is None
-
-
-def test_early_winners_are_trained_for_half_as_long_and_never_longer_after_that() -> None:
-    schedule = Schedule.of(10_000, 1_000, 5e-3, 0)
-    early = trial("student", 1.0, step=schedule.steps // 4)
-    shorter = LengthSearch(schedule, 10_000, 1, early, shorter=True)
-    length = shorter.next()
-    assert length is not None
-    assert (length.epochs, length.batch_size) == (shorter.first.epochs // 2, schedule.batch_size)
-    assert shorter.accept(trial("student", 0.5, step=schedule.steps), schedule)
-    assert shorter.next() is None
-    half = LengthSearch(schedule, 10_000, 1, trial("student", 1.0, step=schedule.steps // 2), True)
-    longer = half.next()
-    assert longer is not None
-    assert longer.epochs == 3 * half.first.epochs
-
-
-def test_a_second_head_is_tried_at_the_leaders_drop_probability_only() -> None:
-    model = RDeepSenseRegressor(**SMALL, alpha="auto", drop_prob="auto", likelihood="auto")
-    trials = model.fit(TASK.X, TASK.y).selection_["trials"]
-    assert [t["likelihood"] for t in trials] == ["student"] * 12 + ["gaussian"] * 2
-    leader = min(trials[:12], key=lambda t: t["nll"])
-    assert {t["drop_prob"] for t in trials[12:]} == {leader["drop_prob"]}
-
-
-def test_the_papers_rule_takes_the_least_deviation_area() -> None:
-    model = RDeepSenseRegressor(**SMALL, alpha="paper").fit(TASK.X, TASK.y)
-    areas = [t["deviation_area"] for t in model.selection_["trials"]]
-    assert model.selection_["by"] == "deviation_area"
-    assert model.selection_["chosen"] == int(np.argmin(areas))
-    classes = RDeepSenseClassifier(**SMALL, alpha="paper").fit(TASK.X, TASK.y > 50)
-    assert classes.selection_["by"] == "nll"
-    assert [t["alpha"] for t in classes.selection_["trials"]] == list(PAPER_ALPHAS)
-
-
-def test_head_is_chosen_in_the_targets_units() -> None:
-    """Heavy tails call for the Student-t, whatever the units."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-2, 2, (400, 1))
-    y = 1e4 * (np.sin(X[:, 0]) + 0.1 * rng.standard_t(2.1, 400))
-    model = RDeepSenseRegressor(**{**SMALL, "epochs": 60}, likelihood="auto").fit(X, y)
-    assert model.fitted_.networks.candidate.likelihood == "student"
-
-
-def test_the_student_learns_its_degrees_of_freedom_in_the_default_time() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-2, 2, (3_000, 1))
-    y = np.sin(X[:, 0]) + 0.1 * rng.standard_t(2.5, 3_000)
-    model = RDeepSenseRegressor(likelihood="student", random_state=0, device="cpu").fit(X, y)
-    assert model.predict_dist(X[:1]).df.item() == pytest.approx(2.7, abs=0.6)
-    assert metrics.deviation_area(model.predict_dist(X), y) < 0.02
-
-
-def test_ctrl_c_ends_the_search_and_the_trained_candidates_compete(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from rdeepsense.progress import Silent
-    from rdeepsense.training import chunks
-
-    class InterruptAtOnce(Silent):
-        def update(self, done: int, note: str) -> None:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    shown = iter([InterruptAtOnce()])
-    monkeypatch.setattr(chunks, "progress_for", lambda _: next(shown, Silent()))
-    model = RDeepSenseRegressor(**SMALL, likelihood="auto")
-    with pytest.warns(InterruptedTraining, match="training was interrupted"):
-        model.fit(TASK.X, TASK.y)
-    assert {t["likelihood"] for t in model.selection_["trials"]} == {"student"}
-    assert model.predict(TASK.X).shape == (300,)

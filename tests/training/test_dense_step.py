@@ -13,7 +13,6 @@ from rdeepsense.heads import HEADS
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import DenseBank, Rows, Schedule, stack
-from rdeepsense.training import masks as masks_module
 from rdeepsense.training.dense_step import DenseStep, step_for
 from rdeepsense.training.masks import Masks
 from rdeepsense.training.step import Step
@@ -140,10 +139,9 @@ def test_masks_keep_with_the_right_probability_for_each_member() -> None:
         assert kept == pytest.approx(1 - drop_prob, abs=4 * (0.25 / own.numel()) ** 0.5)
 
 
-def test_masks_depend_on_the_step_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masks_module, "ENTRIES", 5_000)
+def test_masks_depend_on_the_step_alone() -> None:
     bank = make(2, "gaussian", drop_prob=0.3)
-    first, second = (Masks(bank, 32, [4, 8, 6], seed=5) for _ in range(2))
+    first, second = (Masks(bank, 32, [4, 8, 6], seed=5, entries=5_000) for _ in range(2))
     assert 1 < first.block < 10
     forward = [[m if m is None else m.clone() for m in first.of(k)] for k in range(20)]
     for step in (19, 3, 4, 0, 11):
@@ -151,7 +149,7 @@ def test_masks_depend_on_the_step_alone(monkeypatch: pytest.MonkeyPatch) -> None
             assert (one is None and other is None) or torch.equal(one, other)
     assert not torch.equal(forward[0][1], forward[first.block][1])
     assert not torch.equal(forward[0][1], forward[1][1])
-    other = Masks(bank, 32, [4, 8, 6], seed=6)
+    other = Masks(bank, 32, [4, 8, 6], seed=6, entries=5_000)
     assert not torch.equal(forward[0][1], other.of(0)[1])
 
 

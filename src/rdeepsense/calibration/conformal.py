@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 
-Floats = NDArray[np.float64]
 ALL = "all"
 
 
@@ -28,11 +28,13 @@ class Conformal:
     """The scores of the rows set aside, (rows, outputs), and the group of each row."""
 
     scores: Floats
-    group: NDArray[np.int64]
-    labels: tuple[Any, ...] = (ALL,)
+    group: Integers
+    labels: tuple[object, ...] = (ALL,)
 
     @classmethod
-    def fit(cls, dist: AnyDistribution, y: NDArray[Any], groups: Any = None) -> Conformal:
+    def fit(
+        cls, dist: AnyDistribution, y: NDArray[Any], groups: ArrayLike | None = None
+    ) -> Conformal:
         """Score rows; with `groups`, thresholds are found in each group by itself."""
         if dist.is_categorical:
             scores = 1 - np.exp(dist.log_prob(y))[:, None]
@@ -40,14 +42,14 @@ class Conformal:
             scores = (np.abs(np.asarray(y) - dist.mean) / dist.std).reshape(len(y), -1)
         if groups is None:
             return cls(scores, np.zeros(len(scores), dtype=np.int64))
-        groups = np.asarray(groups)
-        if len(groups) != len(scores):
-            raise InputError(f"groups has {len(groups)} rows, X has {len(scores)}")
-        labels, number = np.unique(groups, return_inverse=True)
+        given = np.asarray(groups)
+        if len(given) != len(scores):
+            raise InputError(f"groups has {len(given)} rows, X has {len(scores)}")
+        labels, number = np.unique(given, return_inverse=True)
         return cls(scores, number.astype(np.int64), tuple(labels.tolist()))
 
-    def threshold(self, coverage: float, rows: int, groups: Any = None) -> Floats:
-        """The score that each row may reach, (rows, outputs); infinite where n is too small."""
+    def threshold(self, coverage: float, rows: int, groups: ArrayLike | None = None) -> Floats:
+        """Return the score that each row may reach, (rows, outputs); inf where n is too small."""
         if not 0 < coverage < 1:
             raise InputError(f"coverage = {coverage!r} is not between 0 and 1")
         if self.labels == (ALL,):
@@ -68,13 +70,14 @@ class Conformal:
         found: Floats = scores[rank - 1]
         return found
 
-    def _numbers(self, groups: Any, rows: int) -> NDArray[np.int64]:
-        if groups is None or len(groups) != rows:
+    def _numbers(self, groups: ArrayLike | None, rows: int) -> Integers:
+        given = np.asarray([] if groups is None else groups)
+        if groups is None or len(given) != rows:
             raise InputError("the thresholds are per group: give groups=, one label for each row")
         known = {label: k for k, label in enumerate(self.labels)}
-        unknown = [label for label in np.unique(groups).tolist() if label not in known]
+        unknown = [label for label in np.unique(given).tolist() if label not in known]
         if unknown:
             raise InputError(
                 f"group {unknown[0]!r} had no rows set aside; known: {', '.join(map(str, known))}"
             )
-        return np.array([known[label] for label in np.asarray(groups).tolist()], dtype=np.int64)
+        return np.array([known[label] for label in given.tolist()], dtype=np.int64)

@@ -12,13 +12,13 @@ Rows are refused by a score, larger where the model is less sure:
                         classes: `model.mutual_information(X, method)`
     score="novelty"     `model.novelty(X)`, after `model.fit_novelty`: between 0 and 1
 
-The first refuses rows that are noisy, the second rows whose answer is in doubt, the third rows
+The first refuses rows that are noisy, the second rows whose answer is uncertain, the third rows
 unlike those trained on, whatever the answer.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,16 +27,26 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rdeepsense import metrics
+from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 
-Floats = NDArray[np.float64]
 SCORES = ("predicted", "epistemic", "novelty")
 GOALS = ("threshold", "target_risk", "target_coverage")
 
 
+class Predictor(Protocol):
+    """A fitted model; one of classes predicts their labels."""
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return a number or a label for each row."""
+
+    def predict_dist(self, X: ArrayLike) -> AnyDistribution:
+        """Return the predictive distribution of each row."""
+
+
 class RejectOption(BaseEstimator):
-    """Refuse the rows a fitted model is least sure of; exactly one goal is given.
+    """A fitted model that refuses the rows it is least sure of; exactly one goal is given.
 
     Parameters
     ----------
@@ -73,7 +83,7 @@ class RejectOption(BaseEstimator):
         self.score = score
         self.method = method
 
-    def fit(self, model: Any, X_val: Any, y_val: Any) -> Self:
+    def fit(self, model: Predictor, X_val: ArrayLike, y_val: ArrayLike) -> Self:
         """Find the threshold on rows that the model was not trained on; returns self."""
         self._check_options()
         dist = model.predict_dist(X_val)
@@ -100,21 +110,21 @@ class RejectOption(BaseEstimator):
         self.risk_ = float(loss[accepted].mean()) if accepted.any() else float("nan")
         return self
 
-    def uncertainty(self, X: Any) -> Floats:
-        """The score of each row, which is compared with `threshold_`."""
+    def uncertainty(self, X: ArrayLike) -> Floats:
+        """Return the score of each row, which is compared with `threshold_`."""
         check_is_fitted(self)
         return self._score(X, None)
 
-    def accept(self, X: Any) -> NDArray[np.bool_]:
-        """Whether each row is accepted."""
-        accepted: NDArray[np.bool_] = self.uncertainty(X) <= self.threshold_
+    def accept(self, X: ArrayLike) -> Booleans:
+        """Tell whether each row is accepted."""
+        accepted: Booleans = self.uncertainty(X) <= self.threshold_
         return accepted
 
-    def predict(self, X: Any) -> Any:
-        """The model's predictions as a numpy masked array, masked where refused.
+    def predict(self, X: ArrayLike) -> np.ma.MaskedArray[Any, Any]:
+        """Return the model's predictions as a numpy masked array, masked where refused.
 
-        `.compressed()` are the accepted ones, `.mask` says which rows were refused, and
-        `.filled(value)` puts a value of your own there. Refused numbers are NaN beneath the mask,
+        `.compressed()` are the accepted ones, `.mask` tells which rows were refused, and
+        `.filled(value)` puts another value there. Refused numbers are NaN beneath the mask,
         so that code that does not know of masks cannot take them for predictions; class labels
         have no such value and stay.
         """
@@ -123,13 +133,16 @@ class RejectOption(BaseEstimator):
         if predicted.dtype.kind == "f":
             predicted[refused] = np.nan
         mask = np.broadcast_to(refused.reshape(-1, *[1] * (predicted.ndim - 1)), predicted.shape)
-        return np.ma.masked_array(predicted, mask=mask)
+        masked: np.ma.MaskedArray[Any, Any] = np.ma.masked_array(predicted, mask=mask)
+        return masked
 
-    def _score(self, X: Any, dist: AnyDistribution | None) -> Floats:
+    def _score(self, X: ArrayLike, dist: AnyDistribution | None) -> Floats:
         if self.score == "predicted":
-            return doubt(self.model_.predict_dist(X) if dist is None else dist, self.spread_)
+            return predicted_score(
+                self.model_.predict_dist(X) if dist is None else dist, self.spread_
+            )
         if self.score == "epistemic":
-            return epistemic_doubt(self.model_, X, self.method, self.spread_)
+            return epistemic_score(self.model_, X, self.method, self.spread_)
         if not hasattr(self.model_, "novelty"):
             raise InputError(
                 'score = "novelty" needs a model with fit_novelty; '
@@ -183,18 +196,18 @@ class RejectOption(BaseEstimator):
             raise InputError(f"score = {self.score!r} is unknown; accepted: {', '.join(SCORES)}")
 
 
-def doubt(dist: AnyDistribution, spread: ArrayLike = 1.0) -> Floats:
-    """One number per row: predicted std over `spread`, mean over outputs; or 1 - max p."""
+def predicted_score(dist: AnyDistribution, spread: ArrayLike = 1.0) -> Floats:
+    """Return one number per row: predicted std over `spread`, mean over outputs; or 1 - max p."""
     if dist.is_categorical:
         unsure: Floats = 1 - dist.mean.max(axis=-1)
         return unsure
     return _over_outputs(dist.std, spread)
 
 
-def epistemic_doubt(
-    model: Any, X: Any, method: str | None = None, spread: ArrayLike = 1.0
+def epistemic_score(
+    model: object, X: ArrayLike, method: str | None = None, spread: ArrayLike = 1.0
 ) -> Floats:
-    """One number per row: epistemic std over `spread`, mean over outputs; or mutual information."""
+    """Return the mean over outputs of epistemic std over `spread`, or the mutual information."""
     options = {} if method is None else {"method": method}
     if hasattr(model, "mutual_information"):
         information: Floats = model.mutual_information(X, **options)
@@ -212,18 +225,18 @@ def _over_outputs(std: Floats, spread: ArrayLike) -> Floats:
 
 
 def _spread(y: NDArray[Any]) -> Floats:
-    """The standard deviation of each column; 1 for a constant one, and for a single output."""
+    """Return the std of each column; 1 for a constant one, and for a single output."""
     columns = y.reshape(len(y), -1)
     spread = columns.std(axis=0)
     return np.where((spread > 0) & (columns.shape[1] > 1), spread, 1.0)
 
 
 def _upper_bounds(risk: Floats, kept: NDArray[np.intp], delta: float) -> Floats:
-    """Clopper and Pearson's upper bounds of error rates, all of them valid at once.
+    """Return Clopper and Pearson's upper bounds of error rates, all of them valid at once.
 
     Given the score of the last row that is kept, the m others are drawn alike; with e errors the
     bound b solves P[Binomial(m, b) <= e] = delta / points. The union over all points of the curve
-    is what allows to choose one of them.
+    makes it valid to choose one of them.
     """
     errors, others = np.rint(risk * kept), kept - 1
     known = errors < others

@@ -1,4 +1,4 @@
-"""What can be kept of rows that come and go: their moments, and a fair sample."""
+"""Accumulators over rows that are seen once: their moments, and a fair sample."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats
 from rdeepsense.data.scaling import INPUTS, Scaler
-
-Floats = NDArray[np.float64]
 
 
 @dataclass
@@ -25,7 +24,7 @@ class Moments:
 
     @classmethod
     def none(cls, columns: int) -> Moments:
-        """Those of no rows."""
+        """Return the moments of no rows."""
         zeros, infinite = np.zeros(columns), np.full(columns, np.inf)
         return cls(zeros, zeros, zeros, infinite, -infinite)
 

@@ -1,4 +1,4 @@
-"""Checks of what enters a fit: every refusal names the argument, the place, what is accepted."""
+"""Checks of a fit's arguments: every refusal names the argument, the place, what is accepted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
 
 FEWEST_ROWS = 10
@@ -29,13 +30,13 @@ def check_filled(X: NDArray[Any]) -> None:
         raise InputError(f"{part} {empty[0]} of X has no value at all, so it has no mean")
 
 
-def check_targets(y: Any, rows: int) -> NDArray[np.float64]:
-    """y of a regression as float64, 1-D or 2-D, finite, of the right length, not constant."""
+def check_targets(y: ArrayLike | None, rows: int) -> Floats:
+    """Check y of a regression: numbers, 1-D or 2-D, finite, of the right length."""
     if y is None:
         raise InputError(
             "requires y to be passed, but the target y is None: fit(X, y) needs the true values"
         )
-    array: NDArray[np.float64] = check_array(
+    array: Floats = check_array(
         y, ensure_2d=False, allow_nd=True, dtype=np.float64, ensure_all_finite=False, input_name="y"
     )
     if array.ndim not in (1, 2):
@@ -45,8 +46,8 @@ def check_targets(y: Any, rows: int) -> NDArray[np.float64]:
     return array
 
 
-def check_not_constant(y: NDArray[np.float64]) -> None:
-    """A constant target has no uncertainty to learn, and no scale to standardise by."""
+def check_not_constant(y: Floats) -> None:
+    """Refuse a constant target: nothing to learn, and no scale to standardise by."""
     columns = y.reshape(len(y), -1)
     constant = np.flatnonzero(np.ptp(columns, axis=0) == 0)
     if len(constant):
@@ -55,13 +56,13 @@ def check_not_constant(y: NDArray[np.float64]) -> None:
 
 
 def check_length(name: str, length: int, rows: int) -> None:
-    """Everything that goes with X has as many rows as X."""
+    """Check that what goes with X has as many rows as X."""
     if length != rows:
         raise InputError(f"{name} has {length} rows, X has {rows}; they must agree")
 
 
-def check_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
-    """Weights as float64, one per row, none negative, not all zero."""
+def check_weights(sample_weight: ArrayLike | None, rows: int) -> Floats | None:
+    """Check weights: one number per row, none negative, not all zero."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -73,28 +74,30 @@ def check_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     return weight
 
 
-def check_choice(name: str, value: Any, accepted: tuple[str, ...]) -> str:
-    """One of a few words."""
+def check_choice(name: str, value: object, accepted: tuple[str, ...]) -> str:
+    """Check that a value is one of a few words."""
     if value not in accepted:
         raise InputError(f"{name} = {value!r} is unknown; accepted: {', '.join(accepted)}")
     return str(value)
 
 
-def check_whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least `least`."""
+def check_whole(name: str, value: object, least: int) -> int:
+    """Check that a value is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} = {value!r} is not a whole number of at least {least}")
     return int(value)
 
 
-def check_positive(name: str, value: Any, zero: bool = False) -> float:
-    """A finite number above 0 (or 0 itself where that makes sense)."""
+def check_positive(name: str, value: float, zero: bool = False) -> float:
+    """Check that a value is a finite number above 0 (or 0 itself where that makes sense)."""
     if isinstance(value, bool | str) or not np.isfinite(value) or value < 0 or not (value or zero):
         raise InputError(f"{name} = {value!r} is not a number {'>= 0' if zero else '> 0'}")
     return float(value)
 
 
-def _check_finite(array: NDArray[Any], name: str, missing: str, names: Any) -> None:
+def _check_finite(
+    array: NDArray[Any], name: str, missing: str, names: Sequence[str] | None
+) -> None:
     """Refuse NaN and infinity, with a count and the first place; in chunks to spare memory."""
     bad_rows, first = 0, None
     for start in range(0, len(array), CHUNK):

@@ -1,28 +1,29 @@
-"""What targets are called, and what inputs and targets are measured in.
+"""Names of targets, and units of inputs and targets.
 
 Texts that travel with a model into its file and its exports; nothing is computed from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from rdeepsense.errors import InputError
 
 Texts = tuple[str, ...]
+Given = str | Sequence[str] | Mapping[str, str]  # a text, one for each, or some by name
 KEPT = ("target_names", "target_units", "feature_units")
 
 
-def of_target(y: Any) -> Texts | None:
-    """The names that a table or column of pandas or polars brings; only text counts."""
+def of_target(y: object) -> Texts | None:
+    """Return the names that a table or column of pandas or polars brings; only text counts."""
     columns = getattr(y, "columns", None)
-    names: list[Any] = [getattr(y, "name", None)] if columns is None else list(columns)
-    return tuple(names) if names and all(isinstance(n, str) and n for n in names) else None
+    names: list[object] = [getattr(y, "name", None)] if columns is None else list(columns)
+    found = tuple(name for name in names if isinstance(name, str) and name)
+    return found if found and len(found) == len(names) else None
 
 
-def texts(argument: str, given: Any, count: int, names: Iterable[Any] | None = None) -> Texts:
-    """`count` texts out of a sequence, one text where there is one, or a dictionary by name.
+def texts(argument: str, given: Given, count: int, names: Iterable[object] | None = None) -> Texts:
+    """Return `count` texts out of a sequence, a single text, or a dictionary by name.
 
     Names that a dictionary leaves out get an empty text.
     """

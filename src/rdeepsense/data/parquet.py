@@ -11,10 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Integers
 from rdeepsense.errors import InputError, require
 
 NUMBER = "numbers"
 TEXT_BYTES = 32
+# Of pyarrow, which ships no types.
+ArrowTable = Any
+ArrowColumn = Any
+ArrowType = Any
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class RowGroup:
 
 
 class ParquetTable:
-    """One Parquet file, or all of a folder, as a table; columns in `ignore` are not there.
+    """One Parquet file, or all of a folder, as a table; columns in `ignore` are left out.
 
     The files must have the same columns; their order is that of the first file, by name.
     """
@@ -63,8 +68,8 @@ class ParquetTable:
                 first += rows
         self.rows = sum(group.rows for group in self.groups)
 
-    def read(self, part: int, names: Sequence[str]) -> Any:
-        """These columns of a row group, as an Arrow table."""
+    def read(self, part: int, names: Sequence[str]) -> ArrowTable:
+        """Read these columns of a row group, as an Arrow table."""
         group = self.groups[part]
         file = self.files[group.file]
         try:
@@ -74,19 +79,19 @@ class ParquetTable:
             raise InputError(f"{file}: cannot be read any more: {_reason(error)}") from error
 
     def place(self, part: int, row: int) -> str:
-        """Where a row of a row group is, for messages."""
+        """Tell where a row of a row group is, for messages."""
         group = self.groups[part]
         return f"{self.files[group.file]}, row {group.first + row} (the first row is 0)"
 
     def description(self) -> str:
-        """What tells this table from another without reading it: names, sizes, times, rows."""
+        """Return what tells this table from another unread one: names, sizes, times, rows."""
         said = []
         for file, metadata in zip(self.files, self._metadata, strict=True):
             stat = file.stat()
             said.append(f"{file.name} {stat.st_size} {stat.st_mtime_ns} {metadata.num_rows}")
         return "\n".join(said)
 
-    def _look_at(self, file: Path) -> tuple[Any, dict[str, Any]]:
+    def _look_at(self, file: Path) -> tuple[Any, dict[str, ArrowType]]:
         try:
             with self._parquet.ParquetFile(file) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow
@@ -99,8 +104,8 @@ class ParquetTable:
         return metadata, {field.name: field.type for field in schema}
 
 
-def numbers(column: Any) -> NDArray[Any]:
-    """A column as floats: float32 stays so, the rest becomes float64; nothing becomes NaN."""
+def numbers(column: ArrowColumn) -> NDArray[Any]:
+    """Return a column as floats: float32 stays so, the rest becomes float64; nulls become NaN."""
     pyarrow = require("pyarrow", "tasks")
     if column.type != pyarrow.float32():
         column = column.cast(pyarrow.float64(), safe=False)
@@ -108,8 +113,8 @@ def numbers(column: Any) -> NDArray[Any]:
     return values
 
 
-def labels(column: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The values that a column holds, and for each row the number of its own; -1 for nothing."""
+def labels(column: ArrowColumn) -> tuple[NDArray[Any], Integers]:
+    """Return a column's distinct values, and the number of each row's value; -1 for null."""
     pyarrow = require("pyarrow", "tasks")
     encoded = column.combine_chunks()
     if not pyarrow.types.is_dictionary(encoded.type):
@@ -129,7 +134,7 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _kind(type_: Any) -> str:
+def _kind(type_: ArrowType) -> str:
     types = require("pyarrow", "tasks").types
     if types.is_integer(type_) or types.is_floating(type_):
         return NUMBER
@@ -140,8 +145,8 @@ def _kind(type_: Any) -> str:
     return "text" if types.is_string(type_) or types.is_large_string(type_) else str(type_)
 
 
-def _bytes(type_: Any) -> int:
-    """Of one value; text is taken to be short."""
+def _bytes(type_: ArrowType) -> int:
+    """Return the bytes of one value; text is taken to be short."""
     try:
         return max(1, int(type_.bit_width) // 8)
     except ValueError:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.arrays import Floats
 from rdeepsense.data.checks import check_length
 from rdeepsense.data.splits import Part, distinct, evenly, validation_fraction
 from rdeepsense.errors import InputError
 
-Floats = NDArray[np.float64]
 Pair = tuple[NDArray[Any], NDArray[Any]]
 SET_ASIDE = 0.2  # of the rows, for conformal prediction
 

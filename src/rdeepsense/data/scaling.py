@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from rdeepsense.arrays import Floats, Integers
+
 # What part of its magnitude a value may lose on the way: inputs may come as float32, and do on a
 # device; targets are scaled in float64.
 INPUTS, TARGETS = float(np.finfo(np.float32).eps), 10 * float(np.finfo(np.float64).eps)
@@ -23,7 +24,7 @@ class Scaler:
     """(value - shift) / scale, column by column. A constant column has scale 1.
 
     No scale is below what is resolved at the column's magnitude (`resolution` times it): a row that
-    passes through float32 on its way to the model must not become another one.
+    passes through float32 on its way to the model must remain the same row.
 
     The columns of windows (rows, time, channels) are their channels, over all times.
     """
@@ -35,15 +36,16 @@ class Scaler:
     def standard(
         cls,
         values: NDArray[Any],
-        index: NDArray[np.int64],
+        index: Integers,
         weight: Floats,
         resolution: float = INPUTS,
+        chunk: int = CHUNK,
     ) -> Scaler:
-        """Weighted mean and standard deviation of some rows; NaN entries are left out."""
-        total, mean = _weighted_mean(values, index, weight, lambda part: part)
+        """Scale by weighted mean and standard deviation of some rows; NaN entries are left out."""
+        total, mean = _weighted_mean(values, index, weight, lambda part: part, chunk)
         mean = np.where(total > 0, mean, 0.0)
-        _, var = _weighted_mean(values, index, weight, lambda part: (part - mean) ** 2)
-        low, high = _extremes(values, index, weight)
+        _, var = _weighted_mean(values, index, weight, lambda part: (part - mean) ** 2, chunk)
+        low, high = _extremes(values, index, weight, chunk)
         return cls.of_moments(mean, np.sqrt(var), low, high, resolution)
 
     @classmethod
@@ -64,74 +66,82 @@ class Scaler:
     def robust(
         cls,
         values: NDArray[Any],
-        index: NDArray[np.int64],
+        index: Integers,
         weight: Floats,
         resolution: float = INPUTS,
     ) -> Scaler:
-        """Median and inter-quartile range, the standard deviation where that range is 0."""
+        """Scale by median and inter-quartile range, or the std where that range is 0."""
         fallback = cls.standard(values, index, weight, resolution)
         low, mid, high = _quantiles(values[index], weight, (0.25, 0.5, 0.75))
         return cls(mid, np.where(high > low, high - low, fallback.scale))
 
     def transform(self, values: NDArray[Any], dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """The scaled values as a tensor. A missing value becomes 0, the mean of its column."""
+        """Return the scaled values as a tensor; a missing value becomes 0, its column's mean."""
         return self.gather(values, np.arange(len(values)), dtype)
 
     def gather(
-        self, values: NDArray[Any], index: NDArray[np.int64], dtype: torch.dtype = torch.float32
+        self,
+        values: NDArray[Any],
+        index: Integers,
+        dtype: torch.dtype = torch.float32,
+        chunk: int = CHUNK,
     ) -> torch.Tensor:
-        """The scaled values of some rows, in that order."""
+        """Return the scaled values of some rows, in that order."""
         out = torch.empty((len(index), *values.shape[1:]), dtype=dtype)
-        for chunk in _chunks(values, len(index)):
-            part = (values[index[chunk]] - self.shift) / self.scale
+        for some in _chunks(values, len(index), chunk):
+            part = (values[index[some]] - self.shift) / self.scale
             if np.isnan(part.sum()):
                 part[np.isnan(part)] = 0.0
-            out[chunk] = torch.from_numpy(part)
+            out[some] = torch.from_numpy(part)
         return out
 
 
-def _chunks(values: NDArray[Any], rows: int) -> Iterator[slice]:
-    """Some rows at a time."""
-    step = max(1, CHUNK // math.prod(values.shape[1:-1]))
+def _chunks(values: NDArray[Any], rows: int, chunk: int) -> Iterator[slice]:
+    """Yield slices of some rows at a time."""
+    step = max(1, chunk // math.prod(values.shape[1:-1]))
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
 def _weighted_mean(
-    values: NDArray[Any], index: NDArray[np.int64], weight: Floats, of: Any
+    values: NDArray[Any],
+    index: Integers,
+    weight: Floats,
+    of: Callable[[Floats], Floats],
+    chunk: int,
 ) -> tuple[Floats, Floats]:
-    """Sum of weights and weighted mean of `of(rows)`, over the entries that are not NaN."""
+    """Sum the weights and average `of(rows)` by them, over the entries that are not NaN."""
     total = np.zeros(values.shape[-1])
     summed = np.zeros(values.shape[-1])
     axes = tuple(range(values.ndim - 1))
-    for chunk in _chunks(values, len(index)):
-        part = of(values[index[chunk]].astype(np.float64))
+    for some in _chunks(values, len(index), chunk):
+        part = of(values[index[some]].astype(np.float64))
         if part.ndim == 2 and not np.isnan(part.sum()):
-            total += weight[chunk].sum()
-            summed += weight[chunk] @ part
+            total += weight[some].sum()
+            summed += weight[some] @ part
             continue
-        w = np.where(np.isnan(part), 0.0, np.expand_dims(weight[chunk], (-1, *axes[1:])))
+        w = np.where(np.isnan(part), 0.0, np.expand_dims(weight[some], (-1, *axes[1:])))
         total += w.sum(axes)
         summed += (w * np.nan_to_num(part, copy=False)).sum(axes)
     return total, summed / np.maximum(total, np.finfo(float).tiny)
 
 
 def _extremes(
-    values: NDArray[Any], index: NDArray[np.int64], weight: Floats
+    values: NDArray[Any], index: Integers, weight: Floats, chunk: int
 ) -> tuple[Floats, Floats]:
-    """The least and the greatest value of each column, over rows that count and are not NaN."""
+    """Return least and greatest value of each column, over rows that count and are not NaN."""
     low = np.full(values.shape[-1], np.inf)
     high = -low
     axes = tuple(range(values.ndim - 1))
     index = index[weight > 0]
-    for chunk in _chunks(values, len(index)):
-        part = values[index[chunk]]
+    for some in _chunks(values, len(index), chunk):
+        part = values[index[some]]
         low = np.fmin(low, np.fmin.reduce(part, axes))
         high = np.fmax(high, np.fmax.reduce(part, axes))
     return low, high
 
 
 def _quantiles(values: Floats, weight: Floats, levels: tuple[float, ...]) -> list[Floats]:
-    """Weighted quantiles of each column: the value at which the weight passes the level."""
+    """Return weighted quantiles of each column: where the weight passes the level."""
     columns = []
     for column in values.T:
         order = np.argsort(column)

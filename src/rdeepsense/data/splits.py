@@ -1,10 +1,10 @@
-"""Which rows train, which validate, and which are set aside.
+"""The split of rows into training, validation and rows set aside.
 
 The result depends on the rows and their weights alone, not on the order of the table: rows are put
 in the order of a hash of their content, rows of weight 0 are left out, and repeated rows are one
 row with the sum of their weights, so that a weight of 3 is the same as a row written three times.
 Rows with equal inputs, or of one group, form a block that is never divided: otherwise one side
-would be judged on what was learnt by heart on the other.
+would be judged on rows that the other had memorised.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.errors import InputError
 
-Indices = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 CHUNK = 4_194_304  # entries
 FEW_INPUTS = 100
@@ -28,9 +27,9 @@ FEW_INPUTS = 100
 class Part:
     """Some rows of the table (by position) with their weights, and the blocks they belong to."""
 
-    index: Indices
+    index: Integers
     weight: Floats
-    block: Indices
+    block: Integers
 
     def __len__(self) -> int:
         return len(self.index)
@@ -49,7 +48,7 @@ class Part:
     def hold_out(
         self, fraction: float, seed: int, labels: NDArray[Any] | None = None
     ) -> tuple[Part, Part]:
-        """The rest, and a random `fraction` of the blocks.
+        """Return the rest, and a random `fraction` of the blocks.
 
         With the table's class numbers as `labels` every class keeps its share.
         """
@@ -63,16 +62,16 @@ class Part:
         held = chosen[number]
         return self[~held], self[held]
 
-    def folds(self, count: int, seed: int, labels: NDArray[Any] | None = None) -> Indices:
-        """For each row the number of its fold, 0 to count - 1; blocks are whole, classes spread."""
+    def folds(self, count: int, seed: int, labels: NDArray[Any] | None = None) -> Integers:
+        """Return each row's fold, 0 to count - 1; blocks are whole, classes spread."""
         number, label = self._blocks(labels)
         # Counting on over the labels, so that the small ones do not all meet in fold 0.
         start = np.r_[0, np.cumsum(np.bincount(label))[:-1]]
-        fold: Indices = (_rank(label, seed) + start[label]) % count
+        fold: Integers = (_rank(label, seed) + start[label]) % count
         return fold[number]
 
-    def _blocks(self, labels: NDArray[Any] | None) -> tuple[Indices, Indices]:
-        """The block of each row, numbered from 0, and the label of each block."""
+    def _blocks(self, labels: NDArray[Any] | None) -> tuple[Integers, Integers]:
+        """Return the block of each row, numbered from 0, and the label of each block."""
         if np.all(self.block[1:] >= self.block[:-1]):  # as `distinct` leaves them
             new = np.r_[True, self.block[1:] != self.block[:-1]]
             first, number = np.flatnonzero(new), np.cumsum(new) - 1
@@ -83,15 +82,18 @@ class Part:
         return number, np.unique(labels[self.index[first]], return_inverse=True)[1]
 
 
-def evenly(index: Indices) -> Part:
-    """These rows, all of weight 1 and each a block of its own."""
+def evenly(index: Integers) -> Part:
+    """Return these rows, all of weight 1 and each a separate block."""
     return Part(index, np.ones(len(index)), np.arange(len(index)))
 
 
 def distinct(
-    X: NDArray[Any], y: NDArray[Any], weight: Floats | None = None, groups: Any = None
+    X: NDArray[Any],
+    y: NDArray[Any],
+    weight: Floats | None = None,
+    groups: NDArray[Any] | None = None,
 ) -> Part:
-    """The distinct rows of a table in the order of their content."""
+    """Return the distinct rows of a table in the order of their content."""
     weight = np.ones(len(X)) if weight is None else weight
     content = row_hashes(X)
     inputs = content if groups is None else row_hashes(np.unique(groups, return_inverse=True)[1])
@@ -111,12 +113,12 @@ def distinct(
 
 
 def validation_fraction(rows: int) -> float:
-    """A fifth of the rows, a tenth beyond 5,000."""
+    """Return a fifth of the rows, a tenth beyond 5,000."""
     return 0.2 if rows <= 5_000 else 0.1
 
 
-def _sorted(inputs: Hashes, content: Hashes) -> Indices:
-    """The order by inputs, then content, then place; almost all inputs differ in a large table."""
+def _sorted(inputs: Hashes, content: Hashes) -> Integers:
+    """Return the order by inputs, then content, then place; in a large table almost all differ."""
     order = np.argsort(inputs)
     equal = inputs[order[1:]] == inputs[order[:-1]]
     tied = np.flatnonzero(np.r_[False, equal] | np.r_[equal, False])
@@ -125,8 +127,8 @@ def _sorted(inputs: Hashes, content: Hashes) -> Indices:
     return order
 
 
-def _rank(label: Indices, seed: int) -> Indices:
-    """The place of each block in a random order of those of its label."""
+def _rank(label: Integers, seed: int) -> Integers:
+    """Return the place of each block in a random order of those of its label."""
     draws = np.random.default_rng(seed).random(len(label))
     shuffled = np.lexsort((draws, label)) if label.any() else np.argsort(draws)
     counts = np.bincount(label)
@@ -136,7 +138,7 @@ def _rank(label: Indices, seed: int) -> Indices:
 
 
 def row_hashes(values: NDArray[Any]) -> Hashes:
-    """64 bits for the content of each row; that two of 10 million rows meet has odds of 3e-6."""
+    """Hash each row to 64 bits; the odds that two of 10 million collide are 3e-6."""
     rows = values.reshape(len(values), -1)
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats
 from rdeepsense.data.accumulators import Reservoir
 from rdeepsense.data.checks import FEWEST_ROWS, check_whole
 from rdeepsense.data.parquet import NUMBER, ParquetTable
@@ -43,8 +44,8 @@ class ParquetSplit:
 
 def split_parquet(
     table: ParquetTable,
-    y: str | Sequence[str],
-    groups: str | None,
+    y: object,  # the name of the target column or a list of names, and
+    groups: object,  # that of a column or None; anything else is refused
     *,
     classes: bool,
     missing: str,
@@ -84,18 +85,18 @@ def split_parquet(
 
 
 def rows_to_keep(memory: int, columns: int) -> int:
-    """Of each of three kinds, which share a quarter of the budget."""
+    """Return how many rows to keep of each of three kinds, which share a quarter of the budget."""
     return max(1, min(MOST_KEPT, memory // 4 // 3 // (8 * COPIES * columns)))
 
 
 def _columns(
     table: ParquetTable,
-    y: Any,  # whatever a caller gave: refused here
-    groups: Any,
+    y: object,  # whatever a caller gave: refused here
+    groups: object,
     classes: bool,
     missing: str,
 ) -> Columns:
-    """Which columns are inputs, targets and groups; refused where they cannot be."""
+    """Tell which columns are inputs, targets and groups, or refuse where they cannot be."""
     targets = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
     if not targets or not all(isinstance(name, str) for name in targets):
         raise InputError(
@@ -138,7 +139,7 @@ def _survey(
     set_aside: bool,
     progress: Callable[[], Progress],
 ) -> Survey:
-    """The first pass, and another one where chance left a side without rows."""
+    """Read the table once, and again where chance left a side without rows."""
     share = most / table.rows
     aside = min(SET_ASIDE, share) if set_aside else 0.0
     held = min(validation_fraction(table.rows), share) if hold else 0.0
@@ -156,8 +157,8 @@ def _survey(
     return found
 
 
-def _whole_groups(bounds: Bounds, draws: NDArray[np.float64] | None, table: ParquetTable) -> Bounds:
-    """Bounds between the groups, so that few of them are shared as truly as many."""
+def _whole_groups(bounds: Bounds, draws: Floats | None, table: ParquetTable) -> Bounds:
+    """Put the bounds between groups, so that a few groups are shared out as exactly as many."""
     if draws is None:
         return bounds
     aside = max(1, round(bounds.aside * len(draws))) if bounds.aside else 0
@@ -168,5 +169,5 @@ def _whole_groups(bounds: Bounds, draws: NDArray[np.float64] | None, table: Parq
 
 
 def _shaped(y: NDArray[Any], single: bool) -> NDArray[Any]:
-    """(rows,) where one target was named alone."""
+    """Return (rows,) where one target was named alone."""
     return y[:, 0] if single and y.ndim == 2 else y

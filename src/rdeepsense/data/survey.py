@@ -1,4 +1,4 @@
-"""The first pass over a table that is larger than memory: what has to be known before training.
+"""The first pass over a table larger than memory: facts that training needs to begin.
 
 Which side a row is on is decided by a hash of its inputs, or of its group, so equal inputs are
 never on both sides and no list of them is needed; a bit for each row remembers it.
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Booleans, Floats, Integers
 from rdeepsense.data.accumulators import Moments, Reservoir
-from rdeepsense.data.parquet import ParquetTable, labels, numbers
+from rdeepsense.data.parquet import ArrowTable, ParquetTable, labels, numbers
 from rdeepsense.data.splits import row_hashes
 from rdeepsense.errors import InputError
 from rdeepsense.progress import Progress
 
-Floats = NDArray[np.float64]
 CHUNK = 65_536  # rows at a time
 PATIENCE = 2.0  # seconds without a word about the progress
 MANY_GROUPS = 10_000
@@ -45,9 +45,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Every row draws a number in [0, 1): those below `aside` are set aside, below `held` validate.
+    """Bounds of the number in [0, 1) that every row draws.
 
-    The rest train.
+    Rows below `aside` are set aside, others below `held` validate, the rest train.
     """
 
     aside: float
@@ -56,7 +56,7 @@ class Bounds:
 
 @dataclass
 class Survey:
-    """What the first pass found. Everything but `values` is about the rows to train on."""
+    """The findings of the first pass. Everything but `values` is about the rows to train on."""
 
     aside: Reservoir
     held: Reservoir
@@ -68,8 +68,8 @@ class Survey:
     counts: list[int] = field(default_factory=list)  # rows to train on in each row group
     draws: tuple[float, float] = (np.inf, -np.inf)  # the least and the greatest
 
-    def trains(self, part: int, rows: int) -> NDArray[np.bool_]:
-        """Which rows of a row group are to train on."""
+    def trains(self, part: int, rows: int) -> Booleans:
+        """Tell which rows of a row group are to train on."""
         return np.unpackbits(self.sides[part], count=rows).astype(bool)
 
 
@@ -113,7 +113,7 @@ def survey(
 
 
 def group_draws(table: ParquetTable, groups: str, seed: int) -> Floats | None:
-    """What the groups draw, in order; None where they are so many that chance is fair enough."""
+    """Return the sorted draws of the groups, or None above 10,000: chance is fair to that many."""
     seen = np.array([])
     for part in range(len(table.groups)):
         values, _ = _labels(table.read(part, [groups]), groups, table, part, 0)
@@ -124,7 +124,7 @@ def group_draws(table: ParquetTable, groups: str, seed: int) -> Floats | None:
 
 
 def _note(
-    piece: Any,
+    piece: ArrowTable,
     found: Survey,
     table: ParquetTable,
     part: int,
@@ -132,7 +132,7 @@ def _note(
     columns: Columns,
     bounds: Bounds,
     seed: int,
-) -> NDArray[np.bool_]:
+) -> Booleans:
     """Take note of some rows of a row group; which of them are to train on."""
     X = np.column_stack([numbers(piece[name]) for name in columns.inputs])
     good = np.isfinite(X) | (np.isnan(X) & (columns.missing == "mean"))
@@ -161,9 +161,9 @@ def _note(
 
 
 def _targets(
-    piece: Any, found: Survey, table: ParquetTable, part: int, start: int, columns: Columns
+    piece: ArrowTable, found: Survey, table: ParquetTable, part: int, start: int, columns: Columns
 ) -> NDArray[Any]:
-    """The targets of some rows, (rows, targets) or labels, their values taken note of."""
+    """Return the targets of some rows, (rows, targets) or labels, and note their values."""
     if columns.classes:
         values, codes = _labels(piece, columns.targets[0], table, part, start)
         known = np.union1d(found.values, values) if len(found.values) else np.unique(values)
@@ -178,9 +178,9 @@ def _targets(
 
 
 def _labels(
-    piece: Any, name: str, table: ParquetTable, part: int, start: int
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Labels or groups, refused where there is none."""
+    piece: ArrowTable, name: str, table: ParquetTable, part: int, start: int
+) -> tuple[NDArray[Any], Integers]:
+    """Return labels or groups, or refuse a row that has none."""
     values, codes = labels(piece[name])
     nothing = codes < 0
     if values.dtype.kind == "f" and len(values):
@@ -192,7 +192,7 @@ def _labels(
 
 
 def _check(
-    good: NDArray[np.bool_],
+    good: Booleans,
     values: NDArray[Any],
     names: list[str],
     table: ParquetTable,
@@ -215,7 +215,7 @@ def _drawn_by(groups: NDArray[Any], seed: int) -> Floats:
 
 
 def _uniform(hashes: NDArray[np.uint64], seed: int) -> Floats:
-    """A number in [0, 1) for each hash, other ones for another seed (SplitMix64)."""
+    """Return a number in [0, 1) for each hash, others for another seed (SplitMix64)."""
     z = hashes + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -6,13 +6,13 @@ import numpy as np
 
 from rdeepsense.deploy.folded.laplace import Floats, LastLayerLaplace, triangular
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.epistemic import Epistemic
+from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import Fitted
 
 PROBIT = np.pi / 8
 
 
-def fitted_epistemic(fitted: Fitted, epistemic: str) -> Epistemic:
+def fitted_epistemic(fitted: Fitted, epistemic: str) -> EpistemicPart:
     """Return what was fitted of the epistemic part; refuse what cannot be exported."""
     if epistemic != "laplace":
         raise InputError(f"epistemic={epistemic!r} cannot be exported; accepted: 'laplace'")

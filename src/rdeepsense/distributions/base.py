@@ -1,21 +1,21 @@
-"""What all distributions share."""
+"""The interface that all distributions share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn, Self, TypeVar
+from typing import NoReturn, Self, TypeVar
 
 import numpy as np
 
-from rdeepsense.distributions.checks import Array
+from rdeepsense.arrays import Floats, Index
 
 
 class Distribution:
-    """What all distributions share: immutability, indexing, comparison by value."""
+    """Base of all distributions: immutability, indexing, comparison by value."""
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _freeze(self, **parameters: Array) -> None:
+    def _freeze(self, **parameters: Floats) -> None:
         for name, value in parameters.items():
             value.setflags(write=False)
             object.__setattr__(self, name, value)
@@ -23,7 +23,7 @@ class Distribution:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} cannot be changed: make a new one")
 
-    def __setstate__(self, state: dict[str, Array]) -> None:
+    def __setstate__(self, state: dict[str, Floats]) -> None:
         self._freeze(**state)
 
     @property
@@ -55,8 +55,8 @@ class Distribution:
             joined._freeze(**{name: np.concatenate([mine, *(vars(o)[name] for o in others)])})
         return joined
 
-    def __getitem__(self, index: Any) -> Self:
-        """The distributions of some entries; `index` is whatever numpy takes for `shape`."""
+    def __getitem__(self, index: Index) -> Self:
+        """Return the distributions of some entries; `index` is whatever numpy takes for `shape`."""
         entries = np.arange(np.prod(self.shape, dtype=int)).reshape(self.shape)[index]
         # Not the constructor: normalising probabilities twice could change their last digit.
         new = object.__new__(type(self))
@@ -70,5 +70,5 @@ Kind = TypeVar("Kind", bound=Distribution)
 
 
 def concatenate(distributions: Sequence[Kind]) -> Kind:
-    """Distributions of one kind, one after the other along the first axis."""
+    """Join distributions of one kind along the first axis."""
     return distributions[0].followed_by(distributions[1:])

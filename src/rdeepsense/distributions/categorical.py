@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.distributions import checks
 from rdeepsense.distributions.base import Distribution
-from rdeepsense.distributions.checks import Array, IntArray, Seed
+from rdeepsense.distributions.checks import Seed
 from rdeepsense.errors import InputError
 
 
@@ -22,7 +23,7 @@ class Categorical(Distribution):
     that order does.
     """
 
-    probs: Array
+    probs: Floats
 
     def __init__(self, probs: npt.ArrayLike) -> None:
         values = checks.finite("probs", probs)
@@ -46,26 +47,26 @@ class Categorical(Distribution):
         return int(self.probs.shape[-1])
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Floats:
         return self.probs
 
     @property
-    def var(self) -> Array:
+    def var(self) -> Floats:
         return self.probs * (1 - self.probs)
 
     @property
-    def std(self) -> Array:
+    def std(self) -> Floats:
         return np.sqrt(self.var)
 
     @property
-    def mode(self) -> IntArray:
+    def mode(self) -> Integers:
         return np.asarray(np.argmax(self.probs, axis=-1), np.int64)
 
     def __repr__(self) -> str:
         return f"Categorical(shape={self.shape}, classes={self.n_classes})"
 
-    def log_prob(self, y: npt.ArrayLike) -> Array:
-        """Logarithm of the probability of the class y."""
+    def log_prob(self, y: npt.ArrayLike) -> Floats:
+        """Return the logarithm of the probability of the class y."""
         values = checks.numbers("y", y, self.shape)
         known = (values >= 0) & (values < self.n_classes) & (values == np.floor(values))
         checks.refuse("y", values, ~known, f"a class index from 0 to {self.n_classes - 1}")
@@ -75,39 +76,39 @@ class Categorical(Distribution):
         with np.errstate(divide="ignore"):
             return np.log(np.take_along_axis(probs, chosen, axis=-1)[..., 0])
 
-    def cdf(self, y: npt.ArrayLike) -> Array:
-        """Probability of the classes up to and including y."""
+    def cdf(self, y: npt.ArrayLike) -> Floats:
+        """Return the probability of the classes up to and including y."""
         reached = np.arange(self.n_classes) <= checks.numbers("y", y, self.shape)[..., None]
-        return cast(Array, np.where(reached, self.probs, 0.0).sum(axis=-1))
+        return cast(Floats, np.where(reached, self.probs, 0.0).sum(axis=-1))
 
-    def quantile(self, q: npt.ArrayLike) -> IntArray:
-        """The first class up to which the probabilities add up to q."""
+    def quantile(self, q: npt.ArrayLike) -> Integers:
+        """Return the first class up to which the probabilities add up to q."""
         short = (
             self.probs.cumsum(axis=-1)[..., :-1] < checks.fractions("q", q, self.shape)[..., None]
         )
         return np.asarray(short.sum(axis=-1), np.int64)
 
-    def interval(self, coverage: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-        """Classes (low, high) with at most (1 - coverage) / 2 of the probability on each side."""
+    def interval(self, coverage: npt.ArrayLike) -> tuple[Integers, Integers]:
+        """Return classes (low, high) with at most probability (1 - coverage) / 2 on each side."""
         tail = (1 - checks.fractions("coverage", coverage, self.shape)) / 2
         return self.quantile(tail), self.quantile(1 - tail)
 
-    def entropy(self) -> Array:
-        """-sum p log p in nats, at most log(number of classes)."""
-        return cast(Array, special.entr(self.probs).sum(axis=-1))
+    def entropy(self) -> Floats:
+        """Return -sum p log p in nats, at most log(number of classes)."""
+        return cast(Floats, special.entr(self.probs).sum(axis=-1))
 
     def crps(self, y: npt.ArrayLike) -> NoReturn:
-        """Not defined: classes have no distance. Use the Brier score."""
+        """Refuse: classes have no distance. Use the Brier score."""
         raise InputError("crps is defined for continuous distributions; got a Categorical")
 
-    def sample(self, n: int, rng: Seed) -> IntArray:
-        """n independent draws of every entry, of shape (n, *shape)."""
+    def sample(self, n: int, rng: Seed) -> Integers:
+        """Draw n independent values of every entry, of shape (n, *shape)."""
         uniform = checks.generator(rng).random((checks.count(n), *self.shape, 1))
         passed = self.probs.cumsum(axis=-1)[..., :-1] <= uniform
         return np.asarray(passed.sum(axis=-1), np.int64)
 
     def tempered(self, temperature: npt.ArrayLike) -> Categorical:
-        """Probabilities proportional to probs^(1 / temperature), taken in log space."""
+        """Return probabilities proportional to probs^(1 / temperature), taken in log space."""
         heat = checks.positive("temperature", temperature)[..., None]
         with np.errstate(divide="ignore", over="ignore"):
             log_odds = np.log(self.probs) - np.log(self.probs.max(axis=-1, keepdims=True))

@@ -1,4 +1,4 @@
-"""What may enter a distribution: refusals name the argument, the value and what is accepted."""
+"""Checks of a distribution's arguments: refusals name the argument, the value, what is accepted."""
 
 from __future__ import annotations
 
@@ -7,39 +7,38 @@ import operator
 import numpy as np
 import numpy.typing as npt
 
+from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.errors import InputError
 
-Array = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Seed = np.random.Generator | int
 
 
-def floats(name: str, value: npt.ArrayLike) -> Array:
+def floats(name: str, value: npt.ArrayLike) -> Floats:
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} must be a number or an array of numbers; {error}") from error
 
 
-def refuse(name: str, values: Array, bad: npt.NDArray[np.bool_], accepted: str) -> None:
+def refuse(name: str, values: Floats, bad: Booleans, accepted: str) -> None:
     if np.any(bad):
         raise InputError(f"{name} must be {accepted}; got {values[bad].flat[0]}")
 
 
-def finite(name: str, value: npt.ArrayLike) -> Array:
+def finite(name: str, value: npt.ArrayLike) -> Floats:
     values = floats(name, value)
     refuse(name, values, ~np.isfinite(values), "finite")
     return values
 
 
-def positive(name: str, value: npt.ArrayLike) -> Array:
+def positive(name: str, value: npt.ArrayLike) -> Floats:
     values = finite(name, value)
     refuse(name, values, values <= 0, "greater than 0")
     return values
 
 
-def numbers(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Numbers, infinite ones too, that broadcast against the shape of a distribution."""
+def numbers(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Check numbers, infinite ones too, that broadcast against the shape of a distribution."""
     values = floats(name, value)
     refuse(name, values, np.isnan(values), "a number")
     try:
@@ -51,13 +50,13 @@ def numbers(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
     return values
 
 
-def fractions(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
+def fractions(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
     values = numbers(name, value, shape)
     refuse(name, values, (values < 0) | (values > 1), "between 0 and 1")
     return values
 
 
-def broadcast(**parameters: Array) -> list[Array]:
+def broadcast(**parameters: Floats) -> list[Floats]:
     try:
         return [np.array(values) for values in np.broadcast_arrays(*parameters.values())]
     except ValueError:

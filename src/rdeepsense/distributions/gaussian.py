@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from rdeepsense.arrays import Floats
 from rdeepsense.distributions import checks
-from rdeepsense.distributions.checks import Array
 from rdeepsense.distributions.location_scale import LocationScale
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -24,29 +24,29 @@ class Gaussian(LocationScale):
         )
         self._freeze(centre=centre, width=width)
 
-    def _with(self, centre: Array, width: Array) -> Self:
+    def _with(self, centre: Floats, width: Floats) -> Self:
         return type(self)(centre, width)
 
-    def _log_density(self, z: Array) -> Array:
+    def _log_density(self, z: Floats) -> Floats:
         return -0.5 * z * z - 0.5 * _LOG_2PI
 
-    def _cdf(self, z: Array) -> Array:
-        return cast(Array, special.ndtr(z))
+    def _cdf(self, z: Floats) -> Floats:
+        return cast(Floats, special.ndtr(z))
 
-    def _quantile(self, q: Array) -> Array:
-        return cast(Array, special.ndtri(q))
+    def _quantile(self, q: Floats) -> Floats:
+        return cast(Floats, special.ndtri(q))
 
-    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return rng.standard_normal(shape)
 
     def _entropy(self) -> float:
-        """log(2 pi e) / 2."""
+        """Return log(2 pi e) / 2."""
         return 0.5 * (_LOG_2PI + 1)
 
-    def _distance(self, z: Array) -> Array:
-        """z (2 Phi(z) - 1) + 2 phi(z)."""
-        return cast(Array, z * special.erf(z / 2**0.5) + 2 * np.exp(self._log_density(z)))
+    def _distance(self, z: Floats) -> Floats:
+        """Return z (2 Phi(z) - 1) + 2 phi(z)."""
+        return cast(Floats, z * special.erf(z / 2**0.5) + 2 * np.exp(self._log_density(z)))
 
     def _self_distance(self) -> float:
-        """2 / sqrt(pi): Z - Z' is a Gaussian of variance 2."""
+        """Return 2 / sqrt(pi): Z - Z' is a Gaussian of variance 2."""
         return 2 / float(np.sqrt(np.pi))

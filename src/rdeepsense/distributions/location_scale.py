@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from rdeepsense.arrays import Floats, Index
 from rdeepsense.distributions import checks
 from rdeepsense.distributions.base import Distribution
-from rdeepsense.distributions.checks import Array, Seed
+from rdeepsense.distributions.checks import Seed
 
 
 class LocationScale(Distribution):
@@ -20,44 +21,44 @@ class LocationScale(Distribution):
     shape of its own, or a standard deviation other than 1, overrides the three after them too.
     """
 
-    centre: Array
-    width: Array
+    centre: Floats
+    width: Floats
 
-    def _with(self, centre: Array, width: Array) -> Self:
+    def _with(self, centre: Floats, width: Floats) -> Self:
         raise NotImplementedError
 
-    def _log_density(self, z: Array) -> Array:
+    def _log_density(self, z: Floats) -> Floats:
         raise NotImplementedError
 
-    def _cdf(self, z: Array) -> Array:
+    def _cdf(self, z: Floats) -> Floats:
         raise NotImplementedError
 
-    def _quantile(self, q: Array) -> Array:
+    def _quantile(self, q: Floats) -> Floats:
         raise NotImplementedError
 
-    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         raise NotImplementedError
 
-    def _entropy(self) -> Array | float:
+    def _entropy(self) -> Floats | float:
         raise NotImplementedError
 
-    def _distance(self, z: Array) -> Array:
-        """E|Z - z|."""
+    def _distance(self, z: Floats) -> Floats:
+        """Return E|Z - z|."""
         raise NotImplementedError
 
-    def _self_distance(self) -> Array | float:
-        """E|Z - Z'| of two independent draws."""
+    def _self_distance(self) -> Floats | float:
+        """Return E|Z - Z'| of two independent draws."""
         raise NotImplementedError
 
     def is_like(self, other: Distribution) -> bool:
         """Tell whether Z is the same, entry by entry."""
         return type(self) is type(other)
 
-    def with_moments(self, mean: Array, std: Array) -> Self:
+    def with_moments(self, mean: Floats, std: Floats) -> Self:
         """Return the distribution of the same Z with this mean and standard deviation."""
         return self._with(mean, std)
 
-    def standard_forms(self) -> Iterator[tuple[Any, Self]]:
+    def standard_forms(self) -> Iterator[tuple[Index, Self]]:
         """Yield entries with one and the same Z, and its distribution (centre 0, width 1)."""
         yield ..., self._with(np.zeros(()), np.ones(()))
 
@@ -66,60 +67,60 @@ class LocationScale(Distribution):
         return self.centre.shape
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Floats:
         return self.centre
 
     @property
-    def std(self) -> Array:
+    def std(self) -> Floats:
         return self.width
 
     @property
-    def var(self) -> Array:
+    def var(self) -> Floats:
         return self.std**2
 
     @property
-    def mode(self) -> Array:
+    def mode(self) -> Floats:
         return self.centre
 
-    def _standardised(self, y: npt.ArrayLike) -> Array:
+    def _standardised(self, y: npt.ArrayLike) -> Floats:
         return (checks.numbers("y", y, self.shape) - self.centre) / self.width
 
-    def log_prob(self, y: npt.ArrayLike) -> Array:
-        """Logarithm of the density at y."""
+    def log_prob(self, y: npt.ArrayLike) -> Floats:
+        """Return the logarithm of the density at y."""
         return self._log_density(self._standardised(y)) - np.log(self.width)
 
-    def cdf(self, y: npt.ArrayLike) -> Array:
-        """P(Y <= y)."""
+    def cdf(self, y: npt.ArrayLike) -> Floats:
+        """Return P(Y <= y)."""
         return self._cdf(self._standardised(y))
 
-    def quantile(self, q: npt.ArrayLike) -> Array:
-        """The y with P(Y <= y) = q; -inf and inf for q = 0 and 1."""
+    def quantile(self, q: npt.ArrayLike) -> Floats:
+        """Return the y with P(Y <= y) = q; -inf and inf for q = 0 and 1."""
         return self.centre + self.width * self._quantile(checks.fractions("q", q, self.shape))
 
-    def interval(self, coverage: npt.ArrayLike) -> tuple[Array, Array]:
-        """The central interval (low, high) that holds Y with probability `coverage`."""
+    def interval(self, coverage: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Return the central interval (low, high) that holds Y with probability `coverage`."""
         low = self.quantile((1 - checks.fractions("coverage", coverage, self.shape)) / 2)
         return low, 2 * self.centre - low
 
-    def entropy(self) -> Array:
-        """E[-log p(Y)] in nats: that of Z plus log width."""
+    def entropy(self) -> Floats:
+        """Return E[-log p(Y)] in nats: that of Z plus log width."""
         return self._entropy() + np.log(self.width)
 
-    def crps(self, y: npt.ArrayLike) -> Array:
-        """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, in the unit of y."""
+    def crps(self, y: npt.ArrayLike) -> Floats:
+        """Return the continuous ranked probability score E|Y - y| - E|Y - Y'| / 2."""
         return self.width * (self._distance(self._standardised(y)) - self._self_distance() / 2)
 
-    def mean_distance(self, y: Array) -> Array:
-        """E|Y - y|."""
+    def mean_distance(self, y: Floats) -> Floats:
+        """Return E|Y - y|."""
         return self.width * self._distance((y - self.centre) / self.width)
 
-    def sample(self, n: int, rng: Seed) -> Array:
-        """n independent draws of every entry, of shape (n, *shape)."""
+    def sample(self, n: int, rng: Seed) -> Floats:
+        """Draw n independent values of every entry, of shape (n, *shape)."""
         shape = (checks.count(n), *self.shape)
         return self.centre + self.width * self._draw(shape, checks.generator(rng))
 
     def affine(self, shift: npt.ArrayLike, scale: npt.ArrayLike) -> Self:
-        """The distribution of shift + scale * Y, for a scale that is not 0."""
+        """Return the distribution of shift + scale * Y, for a scale that is not 0."""
         factor = checks.finite("scale", scale)
         checks.refuse("scale", factor, factor == 0, "different from 0")
         return self._with(
@@ -127,5 +128,5 @@ class LocationScale(Distribution):
         )
 
     def widened(self, factor: npt.ArrayLike) -> Self:
-        """The same centre, the standard deviation times `factor`."""
+        """Return the distribution of the same centre with the standard deviation times `factor`."""
         return self._with(self.centre, checks.positive("factor", factor) * self.width)

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from rdeepsense.arrays import Floats, Index, Integers
 from rdeepsense.distributions import checks
 from rdeepsense.distributions.base import Distribution, concatenate
 from rdeepsense.distributions.categorical import Categorical
-from rdeepsense.distributions.checks import Array, IntArray, Seed
+from rdeepsense.distributions.checks import Seed
 from rdeepsense.distributions.gaussian import Gaussian
 from rdeepsense.distributions.location_scale import LocationScale
 from rdeepsense.errors import InputError
@@ -53,7 +54,7 @@ class Mixture(Distribution):
         kinds = " and ".join(sorted({type(part).__name__ for part in self.components}))
         return f"Mixture({len(self.components)} {kinds}, shape={self.shape})"
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: Index) -> Self:
         return type(self)([part[index] for part in self.components])
 
     def followed_by(self, others: Sequence[Self]) -> Self:
@@ -69,25 +70,25 @@ class Mixture(Distribution):
         return self.components[0].shape
 
     @property
-    def mean(self) -> Array:
-        return cast(Array, np.mean([part.mean for part in self.components], axis=0))
+    def mean(self) -> Floats:
+        return cast(Floats, np.mean([part.mean for part in self.components], axis=0))
 
     @property
-    def var(self) -> Array:
+    def var(self) -> Floats:
         """Law of total variance: mean variance + population variance of the means.
 
         The means are centred first; E[Y^2] - E[Y]^2 would cancel.
         """
         mean = self.mean
         parts = [part.var + (part.mean - mean) ** 2 for part in self.components]
-        return cast(Array, np.mean(parts, axis=0))
+        return cast(Floats, np.mean(parts, axis=0))
 
     @property
-    def std(self) -> Array:
+    def std(self) -> Floats:
         return np.sqrt(self.var)
 
     @property
-    def mode(self) -> Array | IntArray:
+    def mode(self) -> Floats | Integers:
         """Uphill from the most likely of the components' modes, step by doubled or halved step.
 
         A local maximum at least as likely as every component's mode.
@@ -101,12 +102,12 @@ class Mixture(Distribution):
             x, step = best, np.where(best == x, step / 2, step * 2)
         return x
 
-    def _most_likely(self, candidates: Array) -> Array:
+    def _most_likely(self, candidates: Floats) -> Floats:
         best = np.argmax(self.log_prob(candidates), axis=0)
-        return cast(Array, np.take_along_axis(candidates, best[None], axis=0)[0])
+        return cast(Floats, np.take_along_axis(candidates, best[None], axis=0)[0])
 
     def _pooled(self) -> Categorical:
-        """A mixture of Categoricals is one Categorical, exactly."""
+        """Return the one Categorical that a mixture of Categoricals is, exactly."""
         return Categorical(self.mean)
 
     def _continuous(self, what: str) -> tuple[LocationScale, ...]:
@@ -114,17 +115,17 @@ class Mixture(Distribution):
             raise InputError(f"{what} is defined for continuous distributions; got {self!r}")
         return cast(tuple[LocationScale, ...], self.components)
 
-    def log_prob(self, y: npt.ArrayLike) -> Array:
-        """log((1/K) sum_k p_k(y)), without leaving log space."""
+    def log_prob(self, y: npt.ArrayLike) -> Floats:
+        """Return log((1/K) sum_k p_k(y)), without leaving log space."""
         logs = np.array([part.log_prob(y) for part in self.components])
-        return cast(Array, special.logsumexp(logs, axis=0) - np.log(len(self.components)))
+        return cast(Floats, special.logsumexp(logs, axis=0) - np.log(len(self.components)))
 
-    def cdf(self, y: npt.ArrayLike) -> Array:
-        """(1/K) sum_k F_k(y)."""
-        return cast(Array, np.mean([part.cdf(y) for part in self.components], axis=0))
+    def cdf(self, y: npt.ArrayLike) -> Floats:
+        """Return (1/K) sum_k F_k(y)."""
+        return cast(Floats, np.mean([part.cdf(y) for part in self.components], axis=0))
 
-    def quantile(self, q: npt.ArrayLike) -> Array | IntArray:
-        """Newton's steps between the smallest and the largest of the components' quantiles.
+    def quantile(self, q: npt.ArrayLike) -> Floats | Integers:
+        """Find quantiles by Newton's steps, between the components' least and greatest ones.
 
         Where a step would leave what is known to hold the quantile, that is halved instead.
         """
@@ -144,24 +145,24 @@ class Mixture(Distribution):
             still = (x != low) & (x != high)
             if np.all(abs(x[still] - before[still]) <= 4 * np.spacing(abs(x[still]))):
                 break
-        return cast(Array, x)
+        return cast(Floats, x)
 
-    def interval(self, coverage: npt.ArrayLike) -> tuple[Array | IntArray, Array | IntArray]:
-        """The central interval: probability (1 - coverage) / 2 on each side of it."""
+    def interval(self, coverage: npt.ArrayLike) -> tuple[Floats | Integers, Floats | Integers]:
+        """Return the central interval, with probability (1 - coverage) / 2 on each side of it."""
         if self.is_categorical:
             return self._pooled().interval(coverage)
         tail = (1 - checks.fractions("coverage", coverage, self.shape)) / 2
         # The upper end is the mirror image's lower end: 1 - tail would round small tails away.
         return self.quantile(tail), -self.affine(0.0, -1.0).quantile(tail)
 
-    def entropy(self) -> Array:
-        """E[-log p(Y)] in nats: exact for classes, by quadrature otherwise."""
+    def entropy(self) -> Floats:
+        """Return E[-log p(Y)] in nats: exact for classes, by quadrature otherwise."""
         if self.is_categorical:
             return self._pooled().entropy()
         return self.expectation(lambda mixture, y: -mixture.log_prob(y))
 
-    def crps(self, y: npt.ArrayLike) -> Array:
-        """E|Y - y| - E|Y - Y'| / 2: closed form for Gaussians, else the second by quadrature."""
+    def crps(self, y: npt.ArrayLike) -> Floats:
+        """Return E|Y - y| - E|Y - Y'| / 2: in closed form for Gaussians, else by quadrature."""
         parts = self._continuous("crps")
         values = checks.numbers("y", y, self.shape)
         if all(isinstance(part, Gaussian) for part in parts):
@@ -176,13 +177,13 @@ class Mixture(Distribution):
             self_distance = self.std * standard.expectation(Mixture.mean_distance)
         return self.mean_distance(values) - self_distance / 2
 
-    def mean_distance(self, y: Array) -> Array:
-        """E|Y - y|."""
+    def mean_distance(self, y: Floats) -> Floats:
+        """Return E|Y - y|."""
         distances = [part.mean_distance(y) for part in self._continuous("a distance")]
-        return cast(Array, np.mean(distances, axis=0))
+        return cast(Floats, np.mean(distances, axis=0))
 
-    def expectation(self, of: Callable[[Mixture, Array], Array]) -> Array:
-        """E[of(mixture, Y)], the step halved for the entries that it still changes.
+    def expectation(self, of: Callable[[Mixture, Floats], Floats]) -> Floats:
+        """Return E[of(mixture, Y)], halving the step for the entries that it still changes.
 
         Only components of very different widths need steps below the first.
         """
@@ -197,8 +198,8 @@ class Mixture(Distribution):
             moving[moving] = change > 1e-10
         return value
 
-    def trapezoids(self, of: Callable[[Mixture, Array], Array], step: float) -> Array:
-        """(1/K) sum_k of the integral of `of` over u = F_k(y), with u = 1 / (1 + exp(-t)).
+    def trapezoids(self, of: Callable[[Mixture, Floats], Floats], step: float) -> Floats:
+        """Integrate `of` over u = F_k(y), averaged over k, with u = 1 / (1 + exp(-t)).
 
         The integrand is smooth in t and dies out like exp(-|t|), or exp(-|t| / 2) where `of`
         grows with y and df is near 2; trapezoids then converge exponentially in 1 / step.
@@ -216,15 +217,15 @@ class Mixture(Distribution):
                 total += np.sum(weight * (of(self, low) + of(self, 2 * part.mode - low)), axis=0)
         return total / len(parts)
 
-    def sample(self, n: int, rng: Seed) -> Array | IntArray:
-        """n independent draws of every entry, of shape (n, *shape)."""
+    def sample(self, n: int, rng: Seed) -> Floats | Integers:
+        """Draw n independent values of every entry, of shape (n, *shape)."""
         generator = checks.generator(rng)
         draws = np.array([part.sample(n, generator) for part in self.components])
         chosen = generator.integers(len(self.components), size=(1, *draws.shape[1:]))
-        return cast(Array | IntArray, np.take_along_axis(draws, chosen, axis=0)[0])
+        return cast(Floats | Integers, np.take_along_axis(draws, chosen, axis=0)[0])
 
     def affine(self, shift: npt.ArrayLike, scale: npt.ArrayLike) -> Mixture:
-        """The distribution of shift + scale * Y, for a scale that is not 0."""
+        """Return the distribution of shift + scale * Y, for a scale that is not 0."""
         return Mixture([part.affine(shift, scale) for part in self._continuous("affine")])
 
     def moment_matched(self) -> LocationScale | Categorical:

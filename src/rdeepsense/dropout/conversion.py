@@ -1,4 +1,4 @@
-"""From a network to a stochastic one: the two steps of section 3.1."""
+"""Conversion of a network to a stochastic one: the two steps of section 3.1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from rdeepsense.dropout.layers import DropoutLinear
 from rdeepsense.dropout.network import StochasticNetwork, describe
 from rdeepsense.dropout.recurrent import DropoutRNN
-from rdeepsense.dropout.trace import Layer, evaluate, form_of, layers
+from rdeepsense.dropout.trace import Layer, dropout_class_for, evaluate, layers
 from rdeepsense.errors import ConversionError, InputError
 from rdeepsense.heads import Head, head_named
 
@@ -29,15 +29,15 @@ def convert(
 
     Works on a copy and keeps the trained weights, as mean or logits. Every layer but the first
     drops its input with `drop_prob` (one value, or one per such layer); the first, which reads the
-    sensors, with `input_drop_prob`, and so do others that read nothing else, as an `example`
-    tells. Layers are Linear; Conv1d and Conv2d, which drop whole channels; GRU and LSTM (a stack
-    is one layer), which draw one mask per sequence for their inputs, and one for the states of
-    every layer and direction; states of a layer that reads the sensors take the next layer's
-    `drop_prob`. Other layers with weights are refused, normalisations left alone.
+    sensors, with `input_drop_prob`, and so do others that read nothing else, which takes an
+    `example` to find out. Layers are Linear; Conv1d and Conv2d, which drop whole channels; GRU and
+    LSTM (a stack is one layer), which draw one mask per sequence for their inputs, and one for the
+    states of every layer and direction; states of a layer that reads the sensors take the next
+    layer's `drop_prob`. Other layers with weights are refused, normalisations left alone.
 
     A Dropout module that already stands before a Linear layer keeps its place and takes that
     layer's probability, so that none is stacked on another; one before a layer with masks of
-    another form, or after the output layer, is switched off, and so is a recurrent layer's own
+    another kind, or after the output layer, is switched off, and so is a recurrent layer's own
     between its layers. Dropout called as a function is not seen.
 
     The output layer is `output` by name, or the last Linear layer: in the order of execution when
@@ -82,7 +82,7 @@ def convert(
 
 
 def check_drop_prob(value: float, name: str = "drop_prob") -> float:
-    """A drop probability: in [0, 1). The paper's p is the keep probability, 1 - drop_prob."""
+    """Check that a drop probability is in [0, 1). The paper's p is 1 - drop_prob."""
     if isinstance(value, str | bool) or not 0 <= value < 1:
         raise InputError(
             f"{name} = {value!r} is not in [0, 1); it is the probability to DROP a unit"
@@ -91,7 +91,7 @@ def check_drop_prob(value: float, name: str = "drop_prob") -> float:
 
 
 def _hidden_probs(drop_prob: float | Sequence[float], hidden: int) -> list[float]:
-    """The probability of each layer that reads other layers."""
+    """Return the probability of each layer that reads other layers."""
     if isinstance(drop_prob, list | tuple):
         if len(drop_prob) != hidden:
             raise InputError(
@@ -109,15 +109,15 @@ def _insert_dropout(order: list[Layer], input_drop_prob: float, hidden: list[flo
         if isinstance(module, _DropoutNd):
             pending.append(module)
             continue
-        form = form_of(name, module)
+        kind = dropout_class_for(name, module)
         states = hidden[0] if hidden else 0.0  # of this layer, or of the one after the sensors'
         drop_prob = input_drop_prob if reads else hidden.pop(0)
-        if issubclass(form, DropoutRNN):
-            form.take(module, drop_prob, states)
+        if issubclass(kind, DropoutRNN):
+            kind.become(module, drop_prob, states)
         else:
-            form.take(module, 0.0 if pending and form is DropoutLinear else drop_prob)
+            kind.become(module, 0.0 if pending and kind is DropoutLinear else drop_prob)
         for dropout in pending:
-            dropout.p = drop_prob if form is DropoutLinear else 0.0
+            dropout.p = drop_prob if kind is DropoutLinear else 0.0
         pending = []
 
 
@@ -150,7 +150,7 @@ def _check_returns(
 
 
 def _guess_example(body: nn.Module, order: list[Layer]) -> Tensor | None:
-    """A batch that the network takes, as wide as one of its Linear layers, or None."""
+    """Find a batch that the network takes, as wide as one of its Linear layers, or None."""
     for module in (m for _, m, *_ in order if isinstance(m, nn.Linear)):
         example = torch.linspace(-1, 1, module.in_features).to(module.weight).repeat(2, 1)
         try:

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 
 class DropoutLayer(nn.Module):
-    """A layer of torch's with dropout of its own, on in training mode.
+    """A torch layer that drops its own input in training mode.
 
     A layer becomes one of these in place, so that it stays where it is registered.
     """
@@ -28,8 +28,8 @@ class DropoutLayer(nn.Module):
     drop_prob: float
 
     @classmethod
-    def take(cls, layer: nn.Module, drop_prob: float) -> None:
-        """Make a layer one of these."""
+    def become(cls, layer: nn.Module, drop_prob: float) -> None:
+        """Turn a layer into one of these, in place."""
         layer.__class__ = cls
         layer.drop_prob = drop_prob  # type: ignore[assignment]
 
@@ -38,7 +38,7 @@ class DropoutLayer(nn.Module):
 
 
 def mask(like: Tensor, shape: Sequence[int], drop_prob: float) -> Tensor:
-    """z / (1 - drop_prob) of this shape."""
+    """Draw z / (1 - drop_prob) of this shape."""
     return functional.dropout(like.new_ones(shape), drop_prob)
 
 

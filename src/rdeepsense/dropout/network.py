@@ -1,4 +1,4 @@
-"""A converted network: drops while training, one deterministic pass afterwards."""
+"""A converted network: dropout while training, one deterministic pass afterwards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StochasticNetwork(nn.Module):
 
     @contextmanager
     def sampling(self) -> Iterator[None]:
-        """Dropout on, everything else in evaluation mode: for Monte Carlo passes."""
+        """Turn dropout on, everything else to evaluation mode: for Monte Carlo passes."""
         before = {module: module.training for module in self.modules()}
         self.eval()
         for module in self.modules():
@@ -54,7 +54,7 @@ class StochasticNetwork(nn.Module):
 
 
 def describe(value: object) -> str:
-    """What a forward returned, in words."""
+    """Describe in words what a forward returned."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     return "nothing" if value is None else f"a {type(value).__name__}"

@@ -14,8 +14,6 @@ The products (x_t * z_x) W of all steps are one matrix product; only those of th
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -28,7 +26,7 @@ State = tuple[Tensor, ...]  # h, or h and c
 
 
 class DropoutRNN(DropoutLayer, nn.RNNBase):
-    """What the two share; `drop_prob` is for the inputs, `state_drop_prob` for all the rest.
+    """Base of GRU and LSTM; `drop_prob` is for the inputs, `state_drop_prob` for all the rest.
 
     "All the rest" is the states, and the inputs of the layers after the first of a stack.
     """
@@ -36,15 +34,15 @@ class DropoutRNN(DropoutLayer, nn.RNNBase):
     state_drop_prob: float
 
     @classmethod
-    def take(cls, layer: nn.Module, drop_prob: float, state_drop_prob: float = 0.0) -> None:
-        super().take(layer, drop_prob)
+    def become(cls, layer: nn.Module, drop_prob: float, state_drop_prob: float = 0.0) -> None:
+        super().become(layer, drop_prob)
         layer.state_drop_prob = state_drop_prob  # type: ignore[assignment]
         # Between layers torch would draw a mask per step, stacked on ours.
         layer.dropout = 0.0  # type: ignore[assignment]
 
-    def forward(self, x: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, x: Tensor, hx: Tensor | State | None = None) -> tuple[Tensor, Tensor | State]:
         if not self.training or self.drop_prob == self.state_drop_prob == 0:
-            plain: tuple[Tensor, Any] = super().forward(x, hx)
+            plain: tuple[Tensor, Tensor | State] = super().forward(x, hx)
             return plain
         if isinstance(x, PackedSequence):
             raise ConversionError(
@@ -63,18 +61,18 @@ class DropoutRNN(DropoutLayer, nn.RNNBase):
             out = out.transpose(0, 1)
         return out, last if len(last) > 1 else last[0]
 
-    def _initial(self, x: Tensor, hx: Any, batched: bool) -> State:
-        """Each of the states as (layers * directions, batch, hidden)."""
+    def _initial(self, x: Tensor, hx: Tensor | State | None, batched: bool) -> State:
+        """Return each of the states as (layers * directions, batch, hidden)."""
         kinds = 2 if self.mode == "LSTM" else 1
         if hx is None:
             count = self.num_layers * (2 if self.bidirectional else 1)
             zeros = x.new_zeros(count, x.shape[1], self.hidden_size)
             return (zeros,) * kinds
-        given: State = hx if kinds == 2 else (hx,)
+        given: State = (hx,) if isinstance(hx, Tensor) else hx
         return given if batched else tuple(s.unsqueeze(1) for s in given)
 
     def _stack(self, x: Tensor, start: State) -> tuple[Tensor, State]:
-        """x (steps, batch, features) through all layers and directions."""
+        """Pass x (steps, batch, features) through all layers and directions."""
         directions = 2 if self.bidirectional else 1
         last: list[State] = []
         for layer in range(self.num_layers):
@@ -94,7 +92,7 @@ class DropoutRNN(DropoutLayer, nn.RNNBase):
     def _direction(
         self, x: Tensor, number: int, state: State, backwards: bool
     ) -> tuple[Tensor, State]:
-        """The states of all steps in the order of time, and the last one computed."""
+        """Return the states of all steps in the order of time, and the last one computed."""
         weights = self.all_weights[number]
         w_x, w_h = weights[:2]
         b_x, b_h = weights[2:] if self.bias else (None, None)
@@ -107,7 +105,7 @@ class DropoutRNN(DropoutLayer, nn.RNNBase):
         return torch.stack(out[::-1] if backwards else out), state
 
     def _step(self, inputs: Tensor, states: Tensor, state: State) -> State:
-        """The next state, from the products of both with their weights."""
+        """Return the next state, from the products of both with their weights."""
         raise NotImplementedError
 
     def extra_repr(self) -> str:

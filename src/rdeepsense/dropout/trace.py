@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from rdeepsense.dropout.layers import DropoutConv1d, DropoutConv2d, DropoutLayer
 from rdeepsense.dropout.recurrent import DropoutGRU, DropoutLSTM
 from rdeepsense.errors import ConversionError
 
-FORMS: dict[type[nn.Module], type[DropoutLayer]] = {
+DROPOUT_CLASSES: dict[type[nn.Module], type[DropoutLayer]] = {
     nn.Linear: DropoutLinear,
     nn.Conv1d: DropoutConv1d,
     nn.Conv2d: DropoutConv2d,
@@ -38,7 +38,7 @@ class Layer(NamedTuple):
 
 
 def layers(body: nn.Module, example: Tensor | None) -> list[Layer]:
-    """Layers and Dropout modules, by execution when there is an example, else by registration.
+    """List layers and Dropout modules by execution on an example, or else by registration.
 
     Without an example only the first layer counts as one that reads the sensors.
     """
@@ -51,7 +51,7 @@ def layers(body: nn.Module, example: Tensor | None) -> list[Layer]:
     names = {module: name for name, module in named}
     seen: dict[nn.Module, Layer] = {}
 
-    def note(module: nn.Module, args: tuple[Any, ...], out: Any) -> None:
+    def note(module: nn.Module, args: tuple[object, ...], out: Tensor | tuple[Tensor, ...]) -> None:
         reads = not any(getattr(a, "requires_grad", False) for a in args)
         values = out[0] if isinstance(out, tuple) else out
         width = values.data.numel() // len(example)
@@ -68,14 +68,14 @@ def layers(body: nn.Module, example: Tensor | None) -> list[Layer]:
 
 
 def _units(layer: nn.Module) -> int:
-    """The width of a layer as far as it can be told without an example."""
+    """Return the width of a layer as far as it can be told without an example."""
     names = ("out_features", "out_channels", "hidden_size")
     return max(int(getattr(layer, name, 1)) for name in names)
 
 
 @contextmanager
 def _gradients_of(chosen: Sequence[nn.Module], body: nn.Module) -> Iterator[None]:
-    """Gradients for the weights of these layers alone: they mark whatever a layer has touched."""
+    """Turn gradients on for these layers' weights alone: they mark whatever a layer has touched."""
     before = {p: p.requires_grad for p in body.parameters()}
     touched = {p for module in chosen for p in module.parameters()}
     try:
@@ -88,7 +88,7 @@ def _gradients_of(chosen: Sequence[nn.Module], body: nn.Module) -> Iterator[None
 
 
 def evaluate(body: nn.Module, example: Tensor, gradients: bool = False) -> object:
-    """One pass in evaluation mode, leaving the mode as it was."""
+    """Run one pass in evaluation mode, leaving the mode as it was."""
     training = {module: module.training for module in body.modules()}
     body.eval()
     try:
@@ -99,10 +99,10 @@ def evaluate(body: nn.Module, example: Tensor, gradients: bool = False) -> objec
             module.training = mode
 
 
-def form_of(name: str, layer: nn.Module) -> type[DropoutLayer]:
-    """What a layer becomes; refused where it would not do what the layer does."""
-    kind = next((k for k in FORMS if isinstance(layer, k)), None)
-    accepted = ", ".join(k.__name__ for k in FORMS)
+def dropout_class_for(name: str, layer: nn.Module) -> type[DropoutLayer]:
+    """Return what a layer becomes, or refuse one that it would not do the same as."""
+    kind = next((k for k in DROPOUT_CLASSES if isinstance(layer, k)), None)
+    accepted = ", ".join(k.__name__ for k in DROPOUT_CLASSES)
     if kind is None:
         raise ConversionError(
             f"layer {name!r} is a {type(layer).__name__}, which cannot be converted; "
@@ -117,4 +117,4 @@ def form_of(name: str, layer: nn.Module) -> type[DropoutLayer]:
         raise ConversionError(
             f"layer {name!r} is an LSTM with proj_size = {layer.proj_size}; accepted: 0"
         )
-    return FORMS[kind]
+    return DROPOUT_CLASSES[kind]

@@ -1,4 +1,4 @@
-"""What a network does not know: the variance of its mean that is not noise of the data.
+"""Epistemic variance: the variance of a network's mean that is not noise of the data.
 
 `delta`, `moments` and `sample` find the variance that dropout masks give the mean (the logits of
 classes), `laplace` the variance that the training rows leave to the last layer's weights.
@@ -37,7 +37,7 @@ def epistemic_variance(
     samples: int = 100,
     seed: int = 0,
 ) -> Tensor:
-    """The epistemic variance (rows, outputs) of a converted network's mean, or logits, at x.
+    """Return the epistemic variance (rows, outputs) of a converted network's mean, or logits, at x.
 
     "delta" is one forward and one backward pass, "moments" one pass with two numbers for each unit,
     "laplace" one pass and one matrix (`fitted` by `Laplace.fit`), "sample" the reference:

@@ -1,21 +1,20 @@
-"""From uncertain logits to classes: N(logits, variance) through a softmax."""
+"""Class probabilities of uncertain logits: N(logits, variance) through a softmax."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from rdeepsense.arrays import Floats
 from rdeepsense.distributions import Categorical
 
 DRAWS = 256
 CHUNK = 1_024
 TINY = 1e-300
-Floats = NDArray[np.float64]
 
 
 def probit(dist: Categorical, variance: Floats) -> Categorical:
-    """The mean of softmax(l), l ~ N(logits, variance), as softmax(logits / sqrt(1 + pi v / 8)).
+    """Return the mean of softmax(l), l ~ N(logits, v), as softmax(logits / sqrt(1 + pi v / 8)).
 
     MacKay's approximation (1992), class by class, of logits with a mean of 0.
     """
@@ -23,9 +22,9 @@ def probit(dist: Categorical, variance: Floats) -> Categorical:
 
 
 def mutual_information(dist: Categorical, variance: Floats, temperature: float = 1.0) -> Floats:
-    """H[E p] - E H[p] in nats, p = softmax(l / temperature), l ~ N(logits, variance).
+    """Return H[E p] - E H[p] in nats, p = softmax(l / temperature), l ~ N(logits, variance).
 
-    What the class would say about the weights: 0 where all networks agree, however unsure. The
+    What the class would tell about the weights: 0 where all networks agree, however unsure. The
     expectations are means over 256 draws, the same for every row; the network itself runs once.
     """
     noise = np.random.default_rng(0).standard_normal((DRAWS, dist.n_classes))

@@ -44,7 +44,7 @@ class Site(NamedTuple):
     version: int  # of h, which a layer that works in place would raise
 
     def variance(self, gradient: Tensor, rows: int) -> Tensor:
-        """Its part of the sum, (outputs, rows); `gradient` is (outputs, *h.shape)."""
+        """Return this part of the sum, (outputs, rows); `gradient` is (outputs, *h.shape)."""
         moved = gradient * self.h
         if self.by_channel:
             moved = moved.flatten(3).sum(-1)
@@ -52,7 +52,7 @@ class Site(NamedTuple):
         return squares * (self.drop_prob / (1 - self.drop_prob))
 
     def check(self, rows: int) -> None:
-        """Rows are the first axis, or the second after one of length 1 (a mask of all steps)."""
+        """Check that rows are the first axis, or the second of a mask for all steps, (1, rows)."""
         if rows not in (self.h.shape[0], *(self.h.shape[1:2] if self.h.shape[0] == 1 else ())):
             raise InputError(
                 f"a mask has shape {tuple(self.h.shape)} for {rows} rows; the rows must be the "
@@ -62,8 +62,8 @@ class Site(NamedTuple):
             raise InputError("a layer changes a dropout's output in place; use inplace=False")
 
 
-def by_delta(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
-    """The single pass, and the variance (rows, outputs) that masks give its mean or logits."""
+def by_delta(network: StochasticNetwork, x: Tensor, values: int = VALUES) -> tuple[Params, Tensor]:
+    """Return the single pass, and the masks' variance (rows, outputs) of its mean or logits."""
     with network.sampling(), torch.enable_grad(), _Unmasked() as unmasked:
         params = network(x)
         mean: Tensor = next(iter(params))
@@ -75,7 +75,7 @@ def by_delta(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
     rows, outputs = mean.shape
     for site in sites:
         site.check(rows)
-    together = max(1, VALUES // sum(site.h.numel() for site in sites))
+    together = max(1, values // sum(site.h.numel() for site in sites))
     parts = [
         _variance(sums, sites, slice(first, first + together), rows)
         for first in range(0, outputs, together)
@@ -84,7 +84,7 @@ def by_delta(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
 
 
 def _variance(sums: Tensor, sites: Sequence[Site], outputs: slice, rows: int) -> Tensor:
-    """(outputs, rows) of a few outputs, from their sums over the rows."""
+    """Return (outputs, rows) of a few outputs, from their sums over the rows."""
     seeds = torch.eye(len(sums)).to(sums)[outputs]
     several = len(seeds) > 1
     gradients = torch.autograd.grad(
@@ -103,12 +103,13 @@ def _variance(sums: Tensor, sites: Sequence[Site], outputs: slice, rows: int) ->
 
 
 class _Unmasked(TorchFunctionMode):
-    """Every dropout passes its input on whole, which is a mask at its mean, and is remembered."""
+    """A mode in which every dropout is noted and passes its input on whole: a mask at its mean."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sites: list[Site] = []
 
+    # Any: as torch's own signature has it.
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 from torch.nn import functional
 
+from rdeepsense.arrays import Floats, Singles
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
@@ -42,13 +42,13 @@ TINY = 1e-12  # of the greatest eigenvalue; a smaller prior would be lost in rou
 class Laplace:
     """A fitted last layer: one matrix, `root` root^T = H^-1, and a number for each output."""
 
-    root: NDArray[np.float32]
-    ratio: NDArray[np.float64]
+    root: Singles
+    ratio: Floats
     prior: float
 
     @classmethod
     def fit(cls, network: StochasticNetwork, batches: Iterable[tuple[Tensor, Tensor]]) -> Laplace:
-        """One pass over the training rows, in batches of (x, weights of the rows).
+        """Pass once over the training rows, in batches of (x, weights of the rows).
 
         The network is in evaluation mode afterwards.
         """
@@ -79,14 +79,14 @@ class Laplace:
         return cls(root.cpu().numpy().astype(np.float32), ratio, prior)
 
     def variance(self, phi: Tensor) -> Tensor:
-        """phi^T H^-1 phi (rows, outputs), for phi as `features` gives it."""
+        """Return phi^T H^-1 phi (rows, outputs), for phi as `features` gives it."""
         root = torch.from_numpy(self.root).to(phi)
         ratio = torch.from_numpy(self.ratio).to(phi)
         return (phi @ root).square().sum(1, keepdim=True) * ratio
 
 
 def by_laplace(network: StochasticNetwork, x: Tensor, fitted: Laplace) -> tuple[Params, Tensor]:
-    """The single pass, and the variance (rows, outputs) of its mean or logits."""
+    """Return the single pass, and the variance (rows, outputs) of its mean or logits."""
     network.eval()
     with torch.no_grad():
         params, phi = features(network, x)
@@ -99,7 +99,7 @@ def by_laplace(network: StochasticNetwork, x: Tensor, fitted: Laplace) -> tuple[
 
 
 def features(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
-    """What the network says, and what its last layer reads, with a 1 for the bias."""
+    """Return the network's parameters, and what its last layer reads, with a 1 for the bias."""
     with _inputs(_last_layer(network)) as seen:
         params: Params = network(x)
     phi = seen[-1]
@@ -130,9 +130,12 @@ def _inputs(layer: nn.Module) -> Iterator[list[Tensor]]:
         hook.remove()
 
 
-def _prior(eigenvalues: NDArray[np.float64], squares: NDArray[np.float64]) -> float:
-    """The precision of greatest marginal likelihood, `squares` the squared norm of each output's
-    weights: log p = outputs / 2 (size log prior - sum log(e + prior)) - prior / 2 sum squares."""
+def _prior(eigenvalues: Floats, squares: Floats) -> float:
+    """Find the precision of greatest marginal likelihood.
+
+    log p = outputs / 2 (size log prior - sum log(e + prior)) - prior / 2 sum squares,
+    with e the eigenvalues and `squares` the squared norm of each output's weights.
+    """
     spectrum = np.maximum(eigenvalues, 0.0)
 
     def loss(log_prior: float) -> float:

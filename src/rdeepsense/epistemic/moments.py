@@ -29,7 +29,7 @@ KNOWN = "Linear, Conv1d, Conv2d, ReLU, Tanh, Sigmoid, Dropout, Flatten, Identity
 
 
 def by_moments(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
-    """The single pass, and the propagated variance (rows, outputs) of its mean or logits."""
+    """Return the single pass, and the propagated variance (rows, outputs) of its mean or logits."""
     network.eval()
     with torch.no_grad():
         _, var = _through(network.body, x, torch.zeros_like(x))
@@ -37,7 +37,7 @@ def by_moments(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
 
 
 def _through(module: nn.Module, mean: Tensor, var: Tensor) -> tuple[Tensor, Tensor]:
-    """What a module makes of mean and variance."""
+    """Pass mean and variance through a module."""
     if isinstance(module, nn.Sequential):
         for child in module:
             mean, var = _through(child, mean, var)
@@ -61,7 +61,7 @@ def _dropped(mean: Tensor, var: Tensor, drop_prob: float) -> Tensor:
 
 
 def _weighted(layer: nn.Linear | nn.Conv1d | nn.Conv2d, var: Tensor) -> Tensor:
-    """The layer with squared weights and no bias."""
+    """Apply the layer with squared weights and no bias."""
     if isinstance(layer, nn.Linear):
         return functional.linear(var, layer.weight**2)
     if layer.padding_mode != "zeros":
@@ -73,7 +73,7 @@ def _weighted(layer: nn.Linear | nn.Conv1d | nn.Conv2d, var: Tensor) -> Tensor:
 
 
 def _relu(mean: Tensor, var: Tensor) -> tuple[Tensor, Tensor]:
-    """With a = m / s:  E = m Phi(a) + s phi(a),  E2 = (m^2 + v) Phi(a) + m s phi(a)."""
+    """Use, with a = m / s, E = m Phi(a) + s phi(a), E2 = (m^2 + v) Phi(a) + m s phi(a)."""
     if not var.any():  # before the first mask; numbers near 0 would be slow as well
         return functional.relu(mean), var
     std = var.clamp_min(torch.finfo(var.dtype).tiny).sqrt()

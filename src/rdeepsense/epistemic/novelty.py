@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
+from rdeepsense.arrays import Floats, Singles
 from rdeepsense.errors import InputError
 
-Floats = NDArray[np.float64]
-Stored = NDArray[np.float32]
 FEWEST_ROWS, MOST_ROWS, MOST_HELD_OUT = 10, 10_000, 2_048
 HELD_OUT = 0.2
 SCORES = np.linspace(-3, 3, 13)  # where a column's values are known by their normal score
@@ -47,19 +46,21 @@ CHUNK = 4_096
 class Novelty:
     """A fitted density: of each column, of the components, and of the rows held out."""
 
-    mean: Stored
-    std: Stored
-    knots: Stored  # (scores, columns)
-    centre: Stored
-    axes: Stored  # (columns, components), which also whiten
-    shares: Stored  # of the Gaussians
-    means: Stored
-    factors: Stored  # F F^T = S^-1 of each Gaussian
+    mean: Singles
+    std: Singles
+    knots: Singles  # (scores, columns)
+    centre: Singles
+    axes: Singles  # (columns, components), which also whiten
+    shares: Singles  # of the Gaussians
+    means: Singles
+    factors: Singles  # F F^T = S^-1 of each Gaussian
     held_out: Floats  # the surprise of each row held out, in order
 
     @classmethod
-    def fit(cls, rows: NDArray[Any], held_out: NDArray[Any]) -> Novelty:
-        """From standardised rows, or windows; see `bounded`."""
+    def fit(
+        cls, rows: NDArray[Any], held_out: NDArray[Any], *, most_gaussians: int = MOST_GAUSSIANS
+    ) -> Novelty:
+        """Fit the density to standardised rows, or windows; see `bounded`."""
         from sklearn.decomposition import PCA  # slow to import, and predictions do without
         from sklearn.mixture import GaussianMixture
 
@@ -73,7 +74,7 @@ class Novelty:
             pca = PCA(size, random_state=0).fit(t)
         centre = _stored(pca.mean_)
         axes = _stored(pca.components_.T / np.sqrt(pca.explained_variance_ + LEAST_STD**2))
-        gaussians = int(np.clip(len(t) // (ROWS_EACH * size), 1, MOST_GAUSSIANS))
+        gaussians = int(np.clip(len(t) // (ROWS_EACH * size), 1, most_gaussians))
         mixture = GaussianMixture(gaussians, reg_covar=RIDGE, max_iter=STEPS, random_state=0)
         with warnings.catch_warnings():  # one that could still be improved is a density as well
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -84,7 +85,7 @@ class Novelty:
         return replace(found, held_out=np.sort(found.surprise(held_out)))
 
     def surprise(self, rows: NDArray[Any]) -> Floats:
-        """-log density of each row's components."""
+        """Return -log density of each row's components."""
         found = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             t = _scores(_columns(rows[start : start + CHUNK]), self.mean, self.std, self.knots)
@@ -102,7 +103,7 @@ class Novelty:
         return found
 
     def novelty(self, rows: NDArray[Any]) -> Floats:
-        """The share of rows held out that are at most as surprising, between 0 and 1.
+        """Return the share of rows held out that are at most as surprising, between 0 and 1.
 
         It is interpolated between them. Beyond the most surprising one it goes on towards 1, so
         that rows can be ranked there too; below the least surprising one towards 0.
@@ -117,28 +118,33 @@ class Novelty:
         return found
 
 
-def bounded(X: NDArray[Any], held_out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows to fit and rows held out, at most 10,000 and 2,048, drawn at random.
+def bounded(
+    X: NDArray[Any],
+    held_out: NDArray[Any] | None,
+    most_rows: int = MOST_ROWS,
+    most_held_out: int = MOST_HELD_OUT,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Draw rows to fit and rows held out at random, at most 10,000 and 2,048.
 
-    Without rows to hold out, a fifth of X is.
+    A fifth of X is held out where no other rows are given.
     """
     order = np.random.default_rng(0).permutation(len(X))
     if held_out is None:
         cut = round(HELD_OUT * len(X))
-        held_out, order = X[order[:cut][:MOST_HELD_OUT]], order[cut:]
-    elif len(held_out) > MOST_HELD_OUT:
+        held_out, order = X[order[:cut][:most_held_out]], order[cut:]
+    elif len(held_out) > most_held_out:
         some = np.random.default_rng(0).permutation(len(held_out))
-        held_out = held_out[some[:MOST_HELD_OUT]]
+        held_out = held_out[some[:most_held_out]]
     if min(len(order), len(held_out)) < FEWEST_ROWS:
         raise InputError(
             f"novelty has {len(order)} rows to learn from and {len(held_out)} held out; at least "
             f"{FEWEST_ROWS} of each are needed"
         )
-    return X[order[:MOST_ROWS]], held_out
+    return X[order[:most_rows]], held_out
 
 
 def _columns(rows: NDArray[Any]) -> Floats:
-    """A table as it is, windows (rows, time, channels) as five numbers for each channel."""
+    """Return a table as it is, windows (rows, time, channels) as five numbers for each channel."""
     x = rows.astype(float)
     if x.ndim == 2:
         return x
@@ -146,8 +152,8 @@ def _columns(rows: NDArray[Any]) -> Floats:
     return np.hstack([x.mean(1), x.std(1), x.min(1), x.max(1), steps.std(1)])
 
 
-def _scores(x: Floats, mean: Stored, std: Stored, knots: Stored) -> Floats:
-    """The mean of standard and normal score.
+def _scores(x: Floats, mean: Singles, std: Singles, knots: Singles) -> Floats:
+    """Return the mean of standard and normal score.
 
     Between knots the normal score is interpolated; where several knots are one value, as in a
     column of few values, theirs is the mean of their scores. Beyond the outermost knots, at -3 and
@@ -167,6 +173,6 @@ def _scores(x: Floats, mean: Stored, std: Stored, knots: Stored) -> Floats:
     return np.clip(found / 2, -FARTHEST, FARTHEST)
 
 
-def _stored(array: NDArray[Any]) -> Stored:
-    """As in a model file, so that a model and its copy from a file say the same to the last bit."""
+def _stored(array: NDArray[Any]) -> Singles:
+    """Round as a model file does, so that a model and its copy from a file agree exactly."""
     return np.array(array, np.float32, order="C")

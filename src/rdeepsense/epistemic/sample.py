@@ -12,9 +12,13 @@ CHUNK = 8_192  # rows times passes of one batch
 
 
 def by_sampling(
-    network: StochasticNetwork, x: Tensor, samples: int = 100, seed: int = 0
+    network: StochasticNetwork,
+    x: Tensor,
+    samples: int = 100,
+    seed: int = 0,
+    chunk: int = CHUNK,
 ) -> tuple[Params, Tensor]:
-    """The single pass, and the population variance (rows, outputs) of the mean over `samples`.
+    """Return the single pass, and the population variance (rows, outputs) over `samples` passes.
 
     Sums are taken of the distances to the single pass, in float64, so that they do not cancel.
     """
@@ -29,7 +33,7 @@ def by_sampling(
         with network.sampling():
             left = samples
             while left:
-                passes = min(left, max(1, CHUNK // len(x)))
+                passes = min(left, max(1, chunk // len(x)))
                 drawn: Tensor = next(iter(network(x.repeat(passes, *[1] * (x.ndim - 1)))))
                 away = (drawn.reshape(passes, *centre.shape) - centre).double()
                 first += away.sum(0)

@@ -1,4 +1,4 @@
-"""One file per method, behind scikit-learn's conventions, and `load`."""
+"""Estimators with scikit-learn's conventions, one file per method, and `load`."""
 
 from rdeepsense.estimators.gp import GPClassifier, GPRegressor
 from rdeepsense.estimators.loading import load

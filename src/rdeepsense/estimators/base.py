@@ -1,4 +1,4 @@
-"""The face that all estimators share: scikit-learn's conventions around a fitted model."""
+"""The base of all estimators: scikit-learn's conventions around a fitted model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from rdeepsense import calibration
+from rdeepsense.arrays import Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
 from rdeepsense.data.names import Texts
@@ -31,15 +31,12 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.passes import Passes, choose_device
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget, Target
-from rdeepsense.model_file import Header, Tensors
+from rdeepsense.model_file import Header, Tensors, tupled
 
-Floats = NDArray[np.float64]
 Files = str | os.PathLike[str] | ParquetTable
-RandomState = int | np.random.RandomState | None
 # What `fit` calls once the rows are there: rows, target, names of the inputs, `missing`.
 Train = Callable[[FitRows, Target, Texts | None, str], Fitted]
 
-MISSING = ("refuse", "mean")
 # Arguments that belong to the machine a model was fitted on, or that JSON cannot hold.
 NOT_STORED = ("network", "checkpoint", "device", "verbose")
 
@@ -97,7 +94,7 @@ class DistributionEstimator(BaseEstimator):
     def _split(
         self,
         X: ArrayLike,
-        y: Any,
+        y: ArrayLike,
         sample_weight: ArrayLike | None,
         validation: tuple[ArrayLike, ArrayLike] | None,
         groups: ArrayLike | None,
@@ -122,10 +119,10 @@ class DistributionEstimator(BaseEstimator):
     def _read(
         self,
         source: Files,
-        y: Any,
+        y: ArrayLike,
         sample_weight: ArrayLike | None,
         validation: tuple[ArrayLike, ArrayLike] | None,
-        groups: Any,
+        groups: ArrayLike | None,
         memory: int,
     ) -> tuple[FitRows, Target]:
         """Do the same for a table in files, which is read once."""
@@ -142,7 +139,7 @@ class DistributionEstimator(BaseEstimator):
         """Set thresholds for conformal prediction on rows that nothing was fitted or chosen on.
 
         `fit` with ``calibrate="conformal"`` does this with a fifth of its rows. With `groups` (a
-        kind of device, say) each label gets thresholds, and a guarantee, of its own.
+        kind of device, say) each label gets its own thresholds and guarantee.
         """
         dist = self.predict_dist(X)
         truth = self.fitted_.target.encode(y, len(dist))
@@ -155,7 +152,7 @@ class DistributionEstimator(BaseEstimator):
         target_units: Sequence[str] | Mapping[str, str] | None = None,
         feature_units: Sequence[str] | Mapping[str, str] | None = None,
     ) -> Self:
-        """Say what targets are called and what targets and inputs are measured in; returns self.
+        """Name the targets, and the units of targets and inputs; returns self.
 
         The texts travel in the model file and in every export. Each argument is a list with one
         text for each target or input (of windows, each channel); units may be a dictionary by name,
@@ -199,7 +196,7 @@ class DistributionEstimator(BaseEstimator):
 
     def restore(self, header: Header, tensors: Tensors, network: nn.Module | None) -> None:
         """Take on the arguments and the fitted model that a file holds."""
-        self.set_params(**{k: store.tupled(v) for k, v in header["params"].items()})
+        self.set_params(**{k: tupled(v) for k, v in header["params"].items()})
         self.fitted_ = store.restore(header, tensors, self._passes(None), network)
         self.n_features_in_ = header["features"]
         if self.fitted_.inputs.names is not None:
@@ -228,19 +225,19 @@ class DistributionEstimator(BaseEstimator):
         raise NotImplementedError
 
     def _passes(self, samples: int | None) -> Passes | None:
-        """The passes that `samples` asks for; None for a method without passes."""
+        """Return the passes that `samples` asks for; None for a method without passes."""
         raise NotImplementedError
 
     def _calibration(self) -> str | None:
-        """The name of the calibration to fit."""
+        """Return the name of the calibration to fit."""
         raise NotImplementedError
 
     def _sets_aside(self) -> bool:
-        """Whether rows are kept for conformal prediction."""
+        """Tell whether rows are kept for conformal prediction."""
         return False
 
     def _after(self) -> AfterTraining:
-        checks.check_choice("missing", self.missing, MISSING)
+        checks.check_choice("missing", self.missing, checks.MISSING)
         checks.check_whole("keep_rows", self.keep_rows, 0)
         return AfterTraining(self._calibration(), self._sets_aside(), self.keep_rows)
 
@@ -282,27 +279,6 @@ class DistributionEstimator(BaseEstimator):
 
     def _where(self) -> torch.device:
         return choose_device(self.device)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class CalibratedEstimator(DistributionEstimator):
-    """An estimator whose calibration is an argument.
-
-    Parameters
-    ----------
-    calibrate : "scale" fits one scale of the predicted std on the validation rows, "isotonic" also
-        a map of probabilities, "auto" the map only where a scale does not do, "conformal" a scale
-        and thresholds on rows set aside; False nothing. True is "scale", and "auto" where
-        likelihood is "auto". Classes have one temperature ("temperature") in place of the scale.
-    """
-
-    calibrate: bool | str = True
-
-    def _calibration(self) -> str | None:
-        return calibration.kind_of(self.calibrate, self.target_type.calibration)
-
-    def _sets_aside(self) -> bool:
-        return self.calibrate == "conformal"
 
 
 def fitted_model(model: DistributionEstimator) -> Fitted:

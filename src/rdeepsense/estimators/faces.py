@@ -1,4 +1,4 @@
-"""What users ask of a regressor and of a classifier."""
+"""The predictions of a regressor and of a classifier."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
+from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.data import checks
 from rdeepsense.distributions import (
     AnyDistribution,
@@ -18,12 +19,10 @@ from rdeepsense.distributions import (
 from rdeepsense.estimators.base import DistributionEstimator
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Regressor(MultiOutputMixin, RegressorMixin, DistributionEstimator):
-    """One or several numbers per row; 1-D y gives 1-D distributions."""
+    """A regressor of one or several numbers per row; 1-D y gives 1-D distributions."""
 
     target_type: ClassVar[type[RegressionTarget]] = RegressionTarget
 
@@ -65,7 +64,7 @@ class Regressor(MultiOutputMixin, RegressorMixin, DistributionEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Classifier(ClassifierMixin, DistributionEstimator):
-    """One of several classes per row; labels may be numbers or strings."""
+    """A classifier of rows into two or more classes; labels may be numbers or strings."""
 
     target_type: ClassVar[type[ClassTarget]] = ClassTarget
 
@@ -85,10 +84,10 @@ class Classifier(ClassifierMixin, DistributionEstimator):
 
     def predict_set(
         self, X: ArrayLike, coverage: float = 0.9, groups: ArrayLike | None = None
-    ) -> NDArray[np.bool_]:
+    ) -> Booleans:
         """Tell which classes, (rows, classes), a conformal set of this coverage holds."""
         probs = self.predict_proba(X)
-        inside: NDArray[np.bool_] = 1 - probs <= self._thresholds(coverage, len(probs), groups)
+        inside: Booleans = 1 - probs <= self._thresholds(coverage, len(probs), groups)
         return inside
 
     @property

@@ -1,4 +1,4 @@
-"""GP: Gaussian processes, the paper's third rival (section 4.3).
+"""GP: Gaussian processes, the paper's third baseline (section 4.3).
 
 Up to 3,000 rows a regression is conditioned on every row; beyond that, and for classes, on a few
 hundred inducing points by stochastic variational inference.
@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from rdeepsense.data import checks
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError, require
-from rdeepsense.estimators.base import CalibratedEstimator, Train
+from rdeepsense.estimators.base import Train
+from rdeepsense.estimators.calibrated import CalibratedEstimator
 from rdeepsense.estimators.faces import Classifier, Regressor
 from rdeepsense.fitting.process_fit import ProcessSpec, fit_process
 
@@ -71,7 +72,7 @@ class GaussianProcess(CalibratedEstimator):
         return partial(fit_process, spec)
 
     def _kind(self) -> str:
-        """How to condition on the rows."""
+        """Tell how to condition on the rows."""
         return "variational"
 
 

@@ -1,4 +1,4 @@
-"""X as it enters an estimator: scikit-learn's checks, and windows beside tables."""
+"""Checks of an estimator's X: scikit-learn's own, and windows beside tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from rdeepsense.data.checks import FEWEST_ROWS, check_filled, check_values
 from rdeepsense.errors import InputError
-
-Shape = tuple[int, ...]
+from rdeepsense.networks import Shape
 
 
 def first_inputs(estimator: BaseEstimator, X: ArrayLike, missing: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""MCDrop: Monte Carlo dropout (Gal & Ghahramani 2016), the paper's first rival (section 4.3).
+"""MCDrop: Monte Carlo dropout (Gal & Ghahramani 2016), the paper's first baseline (section 4.3).
 
 A network trained with dropout and the squared error (cross-entropy for classes) is run k times
 with dropout on. Mean and population variance of the k outputs are the prediction:
@@ -32,7 +32,7 @@ NOISE = ("tuned", "none")
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MCDrop(NetworkEstimator):
-    """Many passes with dropout on.
+    """Predictions from many passes with dropout on.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class MCDrop(NetworkEstimator):
         return Sampled(_at_least_two(self.samples if samples is None else samples), self._combine())
 
     def _combine(self) -> Combine:
-        """How passes become one distribution."""
+        """Return what makes one distribution of the passes."""
         raise NotImplementedError
 
 
@@ -97,7 +97,7 @@ class MCDropClassifier(Classifier, MCDrop):
 
 
 def _at_least_two(samples: int) -> int:
-    """k passes have a variance only from 2 on."""
+    """Check that there are two passes or more: one has no variance."""
     checks.check_whole("samples", samples, 1)
     if samples < 2:
         raise InputError("samples = 1: the variance of one pass is 0; at least 2 are needed")

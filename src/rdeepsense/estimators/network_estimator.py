@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,7 +75,7 @@ class NetworkEstimator(DistributionEstimator):
         return partial(fit_networks, spec)
 
     def _spec(self) -> FitSpec:
-        """What all methods of networks specify alike; a method replaces the rest."""
+        """Specify what all methods of networks have in common; a method replaces the rest."""
         after = self._after()
         checks.check_positive("weight_decay", self.weight_decay, zero=True)
         for name in ("epochs", "batch_size"):
@@ -102,16 +101,16 @@ class NetworkEstimator(DistributionEstimator):
         )
 
     def _grid(self) -> tuple[Candidate, ...]:
-        """The heads, alphas and drop probabilities to choose among."""
+        """Return the heads, alphas and drop probabilities to choose among."""
         raise NotImplementedError
 
     def _read(
         self,
         source: Files,
-        y: Any,
+        y: ArrayLike,
         sample_weight: ArrayLike | None,
         validation: tuple[ArrayLike, ArrayLike] | None,
-        groups: Any,
+        groups: ArrayLike | None,
         memory: int,
     ) -> tuple[FitRows, Target]:
         checks.check_whole("memory", memory, 1)

@@ -1,4 +1,4 @@
-"""RDeepSense: one deterministic pass that knows how sure it is (sections 3.1 to 3.3)."""
+"""RDeepSense: a predictive distribution from one deterministic pass (sections 3.1 to 3.3)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rdeepsense.arrays import Floats
 from rdeepsense.data import checks, names
 from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDistribution
 from rdeepsense.errors import InputError
-from rdeepsense.estimators.base import CalibratedEstimator
+from rdeepsense.estimators.calibrated import CalibratedEstimator
 from rdeepsense.estimators.faces import (
     Classifier,
     Regressor,
@@ -26,8 +27,6 @@ from rdeepsense.fitting.epistemic import TOTALS
 from rdeepsense.fitting.passes import Passes, Sampled, Single, matched
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.heads import regression_heads
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -48,7 +47,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
     alpha: float | str = 0.5
 
     def epistemic_std(self, X: ArrayLike, method: str = "laplace") -> Floats:
-        """Return the part of the standard deviation that is doubt about the mean, not noise.
+        """Return the part of the standard deviation that is uncertainty of the mean, not noise.
 
         In the target's units and on the scale of `predict_dist(X, epistemic=method)`; for classes
         that of the logits, (rows, classes). `method` is "laplace", "delta", or one of two further

@@ -1,6 +1,6 @@
-"""SSP: deep ensembles (Lakshminarayanan et al. 2017), the paper's second rival (section 4.3).
+"""SSP: deep ensembles (Lakshminarayanan et al. 2017), the paper's second baseline (section 4.3).
 
-Networks without dropout, each from initial weights of its own, trained with a proper scoring rule
+Networks without dropout, each from its own initial weights, trained with a proper scoring rule
 (NLL; the Brier score for classes, as the paper has it). The prediction is their mixture.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rdeepsense.data import checks
-from rdeepsense.estimators.base import CalibratedEstimator
+from rdeepsense.estimators.calibrated import CalibratedEstimator
 from rdeepsense.estimators.faces import Classifier, Regressor
 from rdeepsense.estimators.network_estimator import NetworkEstimator
 from rdeepsense.estimators.rdeepsense import likelihood_calibration, regression_likelihoods

@@ -14,14 +14,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.calibration import PRIOR_ROWS, Noise, Temperature, weighted_nll
 from rdeepsense.distributions import Categorical, Gaussian
 from rdeepsense.dropout import StochasticNetwork
@@ -35,13 +36,12 @@ CHUNK = 1_024
 METHODS = {"delta": by_delta, "moments": by_moments}
 LOG_FACTOR = (-4.0, 4.0)
 VARIANCE_FLOOR = 1e-30  # with ReLU the masks may change nothing at all
-Floats = NDArray[np.float64]
 
 
 def wrap(
-    network: nn.Module, X_val: Any, y_val: Any, method: str = "delta"
+    network: nn.Module, X_val: ArrayLike, y_val: ArrayLike, method: str = "delta"
 ) -> WrappedRegressor | WrappedClassifier:
-    """A trained network as one that returns distributions, without training it again.
+    """Turn a trained network into one that returns distributions, without training it again.
 
     `X_val` is what the network takes (rows first), `y_val` the truth in the units of its output,
     both of rows that it was not trained on. Whole numbers, one per row, for a network of two or
@@ -104,22 +104,28 @@ class WrappedRegressor:
         factor = float(np.exp(best.x * len(y) / (len(y) + PRIOR_ROWS)))
         return cls(stochastic, method, factor, noise(factor)[1].variance, y.ndim > 1)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The network's own output; with `return_std`, also the standard deviation."""
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """Return the network's own output; with `return_std`, also the standard deviation."""
         dist = self.predict_dist(X)
         return (dist.mean, dist.std) if return_std else dist.mean
 
-    def predict_dist(self, X: Any) -> Gaussian:
-        """The predictive distribution of each row and output."""
+    def predict_dist(self, X: ArrayLike) -> Gaussian:
+        """Return the predictive distribution of each row and output."""
         mean, variance = self._passes(_checked("X", X))
         return Gaussian(mean, np.sqrt(self.factor**2 * variance + self.noise))
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Floats, Floats]:
-        """The central interval that should hold the truth with probability `coverage`."""
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> tuple[Floats, Floats]:
+        """Return the central interval that should hold the truth with probability `coverage`."""
         return self.predict_dist(X).interval(coverage)
 
-    def epistemic_std(self, X: Any, method: str | None = None) -> Floats:
-        """The part of the standard deviation that the masks give: doubt about the mean.
+    def epistemic_std(self, X: ArrayLike, method: str | None = None) -> Floats:
+        """Return the part of the standard deviation that the masks give, uncertainty of the mean.
 
         `method` is that of `wrap`, which the scale was fitted for; another one is refused.
         """
@@ -128,7 +134,7 @@ class WrappedRegressor:
         return std
 
     def _passes(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
-        """Mean and variance of the masks."""
+        """Return mean and variance of the masks."""
         find, parts = METHODS[self.method], []
         for x in _batches(X, self.network):
             params, variance = find(self.network, x)
@@ -144,7 +150,7 @@ class WrappedRegressor:
 class WrappedClassifier:
     """Classes of a trained network, with what the rows leave open about its last layer.
 
-    The rows are the validation rows, fewer than those it was trained on, so that the doubt about
+    The rows are the validation rows, fewer than those it was trained on, so that the uncertainty of
     the logits is overstated; the temperature that is fitted after makes up for it on average.
     """
 
@@ -172,31 +178,31 @@ class WrappedClassifier:
         blank = cls(stochastic, fitted, Temperature())
         return cls(stochastic, fitted, Temperature.fit(blank.predict_dist(X), y))
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """The most probable class of each row."""
+    def predict(self, X: ArrayLike) -> Integers:
+        """Return the most probable class of each row."""
         return self.predict_dist(X).mode
 
-    def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class."""
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Return the probability of each class."""
         return self.predict_dist(X).probs
 
-    def predict_dist(self, X: Any) -> Categorical:
-        """Probit-corrected probabilities, then the temperature."""
+    def predict_dist(self, X: ArrayLike) -> Categorical:
+        """Return probit-corrected probabilities after the temperature."""
         return self.temperature.apply(probit(*self._passes(X)))
 
-    def epistemic_std(self, X: Any, method: str | None = None) -> Floats:
-        """The standard deviation of the logits, (rows, classes); `method` is "laplace"."""
+    def epistemic_std(self, X: ArrayLike, method: str | None = None) -> Floats:
+        """Return the standard deviation of the logits, (rows, classes); `method` is "laplace"."""
         _check_method(method, "laplace")
         std: Floats = np.sqrt(self._passes(X)[1])
         return std
 
-    def mutual_information(self, X: Any, method: str | None = None) -> Floats:
-        """What the true class would tell about the network, in nats; 0 where it has no doubt."""
+    def mutual_information(self, X: ArrayLike, method: str | None = None) -> Floats:
+        """Return what the true class would tell about the network, in nats."""
         _check_method(method, "laplace")
         return mutual_information(*self._passes(X), self.temperature.factor)
 
-    def _passes(self, X: Any) -> tuple[Categorical, Floats]:
-        """The network's own probabilities, and the variance of its logits."""
+    def _passes(self, X: ArrayLike) -> tuple[Categorical, Floats]:
+        """Return the network's own probabilities, and the variance of its logits."""
         probs, variances = [], []
         for x in _batches(_checked("X", X), self.network):
             params, variance = by_laplace(self.network, x, self.laplace)
@@ -220,7 +226,7 @@ class _Columns(nn.Module):
 
 
 def _with_columns(body: nn.Module, x: Tensor) -> tuple[nn.Module, str | None, int]:
-    """The network as one of (rows, outputs), its last Linear layer, and the number of outputs.
+    """Return the network as (rows, outputs), its last Linear layer and the number of outputs.
 
     The layer is None where the network does not return its numbers as they are.
     """
@@ -248,15 +254,15 @@ def _with_columns(body: nn.Module, x: Tensor) -> tuple[nn.Module, str | None, in
 
 
 def _check_method(given: str | None, own: str) -> None:
-    """A wrapped network has one method; asking for it by name is fine."""
+    """Refuse another method than the network was wrapped by."""
     if given not in (None, own):
         raise InputError(
             f'method = {given!r} is not how this network was wrapped; accepted: "{own}", or none'
         )
 
 
-def _checked(name: str, values: Any) -> NDArray[Any]:
-    """A finite array with rows."""
+def _checked(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Check that values are a finite array with rows."""
     array = np.asarray(values)
     if array.ndim < 1 or array.dtype.kind not in "fiub" or not np.isfinite(array).all():
         raise InputError(f"{name} must be an array of finite numbers with one row or more")
@@ -264,7 +270,7 @@ def _checked(name: str, values: Any) -> NDArray[Any]:
 
 
 def _batches(X: NDArray[Any], network: nn.Module) -> Iterator[Tensor]:
-    """Rows as the network takes them."""
+    """Yield rows as the network takes them."""
     like = next(network.parameters())
     for start in range(0, len(X), CHUNK):
         yield torch.as_tensor(np.ascontiguousarray(X[start : start + CHUNK])).to(like)

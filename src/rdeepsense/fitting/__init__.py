@@ -1,1 +1,1 @@
-"""What a fit is, typed and without an estimator: specification, target, trainer, result."""
+"""A fit without an estimator: specification, target, trainer, result."""

@@ -13,8 +13,8 @@ from itertools import product
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
 from rdeepsense.heads import head_named
 
@@ -26,7 +26,6 @@ FEW_VALIDATION_ROWS = 500
 
 Drop = float | tuple[float, ...]
 Criterion = Literal["nll", "deviation_area"]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate and how it did on rows it was not trained on, calibrated there."""
+    """A candidate and its results on rows it was not trained on, calibrated there."""
 
     candidate: Candidate
     nll: float
@@ -65,7 +64,7 @@ class Trial:
 def candidates(
     likelihoods: Sequence[str], alpha: float | str, drop_prob: float | Sequence[float] | str
 ) -> tuple[Candidate, ...]:
-    """The grid that the arguments span; a single candidate when none is left open."""
+    """Return the grid that the arguments span; a single candidate when none is left open."""
     alphas: Sequence[float]
     if alpha == "auto":
         alphas = ALPHAS
@@ -82,11 +81,11 @@ def candidates(
 
 
 def best(trials: Sequence[Trial], by: Criterion, losses: Sequence[Floats]) -> int:
-    """The number of the trial with the least `by`, "nll" or "deviation_area".
+    """Return the number of the trial with the least `by`, "nll" or "deviation_area".
 
     A head with light tails must win by more than a standard error of the paired difference of
     `losses` (the NLL of each judged row): a Student-t can become a Gaussian, and one surprise in a
-    thousand rows can cost a Gaussian more than all that it had gained.
+    thousand rows can cost a Gaussian more than it gained on the others.
     """
     winner = min(range(len(trials)), key=lambda i: getattr(trials[i], by))
     heavy = [i for i, trial in enumerate(trials) if _is_heavy(trial)]

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from rdeepsense.arrays import Floats, RandomState
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
-
-RandomState = int | np.random.RandomState | None
 
 QUANTILES = 8  # equally likely values that stand for a predicted distribution
 NEIGHBOURS = 3  # further inputs for each row
@@ -21,14 +20,14 @@ NEARBY = 0.1  # their distance, in standard deviations of each input
 class Teacher(Protocol):
     """Whatever predicts distributions; one of classes also has `classes_`, their labels."""
 
-    def predict_dist(self, X: Any) -> AnyDistribution:  # Any: a table of the caller's own kind
+    def predict_dist(self, X: ArrayLike) -> AnyDistribution:
         """Return the predictive distribution of each row."""
 
 
 def distillation_set(
     teacher: Teacher, X: ArrayLike, y: ArrayLike | None, random_state: RandomState
-) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:  # Any: a table of the kind of X
-    """Return inputs, targets and weights that say what the teacher says, and y where given."""
+) -> tuple[ArrayLike, NDArray[Any], Floats]:
+    """Return inputs, targets and weights that stand for the teacher's predictions and y."""
     if not hasattr(teacher, "predict_dist"):
         raise InputError(f"the teacher is a {type(teacher).__name__}, which has no predict_dist")
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
@@ -56,12 +55,14 @@ def distillation_set(
     return _like(X, table), targets, weight
 
 
-def _like(X: Any, values: NDArray[np.float64]) -> Any:
-    """The values as a table of X's kind, so that feature names are kept."""
+def _like(X: ArrayLike, values: Floats) -> ArrayLike:
+    """Return the values as a table of X's kind, so that feature names are kept."""
     if hasattr(X, "columns") and not isinstance(X, np.ndarray):
-        return type(X)(values, **{_names_argument(X): list(X.columns)})
+        table: Any = type(X)  # of pandas or polars
+        made: ArrayLike = table(values, **{_names_argument(X): list(X.columns)})
+        return made
     return values
 
 
-def _names_argument(X: Any) -> str:
+def _names_argument(X: object) -> str:
     return "columns" if type(X).__module__.startswith("pandas") else "schema"

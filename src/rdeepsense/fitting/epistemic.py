@@ -8,7 +8,7 @@ and the variance of the masks together. The noise alone is what is left without 
 `masks` is found by the delta method. With epistemic "delta" it is also what is added, so that the
 total is the head's own variance wherever that is the larger one. With "laplace" one number per
 output stands for noise / head, its mean over rows that were not trained on: predictions then need
-one pass and one matrix. Each of the two has a calibration of its own, fitted to the total.
+one pass and one matrix. Each of the two has its own calibration, fitted to the total.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rdeepsense import calibration
+from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Calibration
 from rdeepsense.data.checks import check_choice
 from rdeepsense.data.scaling import Scaler
@@ -37,7 +38,6 @@ from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
 from rdeepsense.heads import Params
 
-Floats = NDArray[np.float64]
 TOTALS = ("delta", "laplace")
 CHUNK = 1_024  # rows at a time: a backward pass keeps every layer's numbers
 SAMPLES = 100
@@ -47,7 +47,7 @@ MOST_TRAINED = 100_000  # rows for the last layer's matrix, which stand for all 
 
 
 @dataclass(frozen=True)
-class Epistemic:
+class EpistemicPart:
     """The last layer's matrix, noise / head, and a calibration for each total."""
 
     laplace: Laplace
@@ -65,7 +65,7 @@ class Epistemic:
         target: Target,
         target_scaler: Scaler | None,
         kind: str | None,
-    ) -> Epistemic:
+    ) -> EpistemicPart:
         """Pass once over the rows that the network was trained on, and fit the calibrations.
 
         `kind` is the kind of calibration, None for none.
@@ -95,10 +95,7 @@ class Epistemic:
     def passes(
         self, network: StochasticNetwork, forward: Forward, X: NDArray[Any], method: str
     ) -> tuple[AnyDistribution, Floats]:
-        """Return the single pass and the epistemic variance (rows, outputs), as the network sees.
-
-        Both are on the network's own scale.
-        """
+        """Return the single pass and the epistemic variance, on the network's own scale."""
         check_choice("method", method, METHODS)
         network, dtype = prepared(network, forward.device)
         dists, variances = [], []

@@ -1,4 +1,4 @@
-"""What comes out of a fit: everything that predicting, storing and deploying need, typed."""
+"""The result of a fit: everything that predicting, storing and deploying need."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
+from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Calibration
 from rdeepsense.calibration.conformal import Conformal
-from rdeepsense.data.names import Texts, texts
+from rdeepsense.data.names import Given, Texts, texts
 from rdeepsense.data.rows import Pair
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Categorical
@@ -22,7 +23,7 @@ from rdeepsense.epistemic.classes import mutual_information
 from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.candidates import Candidate
-from rdeepsense.fitting.epistemic import Epistemic
+from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.passes import Forward, Passes, Single
 from rdeepsense.fitting.process import Process
 from rdeepsense.fitting.records import Selection, TrainingReport
@@ -31,13 +32,12 @@ from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
 from rdeepsense.networks import Architecture, Shape
 
-Floats = NDArray[np.float64]
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a row is: its shape, what its numbers are called, and how they are scaled."""
+    """The rows that a model takes: their shape, the names of their numbers, their scale."""
 
     shape: Shape
     names: Texts | None
@@ -71,7 +71,7 @@ class Fitted:
     selection: Selection | None
     scores: Mapping[str, float]  # on the held-out rows, calibrated there
     kept_rows: Pair  # some of the held-out rows
-    epistemic: Epistemic | None = None
+    epistemic: EpistemicPart | None = None
     conformal: Conformal | None = None
     novelty: Novelty | None = None
 
@@ -118,7 +118,7 @@ class Fitted:
         return self.target.in_units(dist, self.target_scaler)
 
     def epistemic_std(self, X: NDArray[Any], method: str, device: torch.device = CPU) -> Floats:
-        """Return the part of the std that is doubt about the mean; of classes, about the logits."""
+        """Return the part of the std that is uncertainty of the mean; of classes, of the logits."""
         epistemic, _, variance = self._epistemic(X, method, device)
         chosen = epistemic.calibration_of(method)
         factor = 1.0 if chosen is None or self.target.is_classes else chosen.summary()
@@ -139,7 +139,12 @@ class Fitted:
         rows: NDArray[Any] = self.inputs.scaler.transform(X).numpy()
         return rows
 
-    def described(self, target_names: Any, target_units: Any, feature_units: Any) -> Fitted:
+    def described(
+        self,
+        target_names: Given | None,
+        target_units: Given | None,
+        feature_units: Given | None,
+    ) -> Fitted:
         """Return the model with other texts, where they are given."""
         inputs = self.inputs
         if feature_units is not None:
@@ -160,8 +165,8 @@ class Fitted:
 
     def _epistemic(
         self, X: NDArray[Any], method: str, device: torch.device
-    ) -> tuple[Epistemic, AnyDistribution, Floats]:
-        """The fitted part, the single pass and the epistemic variance, in the target's units."""
+    ) -> tuple[EpistemicPart, AnyDistribution, Floats]:
+        """Return the fitted part, the single pass and the epistemic variance, in units."""
         if self.epistemic is None:
             raise InputError(
                 "the model's file is older than epistemic uncertainty; fit the model again"

@@ -30,22 +30,22 @@ class GP:
     noise: Tensor
 
     def kernel(self, x: Tensor, z: Tensor) -> Tensor:
-        """k(x, z), (rows of x, rows of z)."""
+        """Return k(x, z), (rows of x, rows of z)."""
         x, z = x / self.lengths, z / self.lengths
         square = x.square().sum(1)[:, None] + z.square().sum(1) - 2 * x @ z.T
         return self.scale * torch.exp(-0.5 * square.clamp_min(0.0))
 
     def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Means (rows, outputs) and variances (rows, 1 or outputs), noise included."""
+        """Return means (rows, outputs) and variances (rows, 1 or outputs), noise included."""
         raise NotImplementedError
 
     def to(self, device: torch.device) -> Self:
-        """On a device, laid out row by row as a file has them: BLAS rounds by the layout."""
+        """Move to a device, laid out row by row as a file has it: BLAS rounds by the layout."""
         moved = {name: t.to(device).contiguous() for name, t in self._tensors().items()}
         return replace(self, **moved)
 
     def arrays(self) -> dict[str, Tensor]:
-        """What a model file holds."""
+        """Return what a model file holds."""
         return self._tensors()
 
     @classmethod
@@ -58,7 +58,7 @@ class GP:
 
 @dataclass(frozen=True)
 class ExactGP(GP):
-    """Conditioned on every training row (Rasmussen & Williams 2006, algorithm 2.1).
+    """A process conditioned on every training row (Rasmussen & Williams 2006, algorithm 2.1).
 
     With C = K + noise diag(1 / w) = R R', a row of weight w being w observations:
         mean(x) = k(x, X) C^-1 y,   var(x) = s - |R^-1 k(X, x)|^2 + noise
@@ -81,7 +81,7 @@ class ExactGP(GP):
         return across.T @ self.alpha, var[:, None]
 
     def arrays(self) -> dict[str, Tensor]:
-        """The root as the half that is not 0: computed anew it might differ in the last bit."""
+        """Return the root as its nonzero half: computed anew it might differ in the last bit."""
         rows = torch.tril_indices(*self.root.shape)
         return self._tensors() | {"root": self.root[rows[0], rows[1]]}
 
@@ -95,7 +95,7 @@ class ExactGP(GP):
 
 @dataclass(frozen=True)
 class SparseGP(GP):
-    """Conditioned on M inducing values u = L v at the points Z, with v ~ N(mean, T T').
+    """A process conditioned on M inducing values u = L v at points Z, v ~ N(mean, T T').
 
     With K_ZZ = L L' and a(x) = L^-1 k(Z, x) (Hensman et al. 2013, whitened):
         mean(x) = a(x)' mean,   var(x) = s - |a(x)|^2 + |T' a(x)|^2 + noise
@@ -110,7 +110,7 @@ class SparseGP(GP):
     def conditioned(
         cls, prior: GP, inducing: Tensor, x: Tensor, y: Tensor, weight: Tensor
     ) -> SparseGP:
-        """The best q(v) for Gaussian noise, in closed form over all rows:
+        """Find the best q(v) for Gaussian noise, in closed form over all rows:
 
         precision = I + sum_i w_i a_i a_i' / noise,   precision mean = sum_i w_i a_i y_i / noise
         """
@@ -135,25 +135,25 @@ class SparseGP(GP):
 
 
 def latent(a: Tensor, scale: Tensor, mean: Tensor, root: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean (rows, outputs) and variance (rows, 1 or outputs) of the function at rows a = a(x)."""
+    """Return mean (rows, outputs) and variance (rows, 1 or outputs) of f at rows a = a(x)."""
     prior = (scale - a.square().sum(0)).clamp_min(0.0)
     return a.T @ mean, (prior + (root.mT @ a).square().sum(-2)).mT
 
 
 def moments(precision: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean precision^-1 shift, and T with T T' = precision^-1."""
+    """Return the mean precision^-1 shift, and T with T T' = precision^-1."""
     lower = factor(precision)
     root = torch.linalg.solve_triangular(lower, torch.eye(len(lower)).to(lower), upper=False).mT
     return torch.cholesky_solve(shift, lower), root
 
 
 def inducing_root(covariance: Tensor, scale: Tensor) -> Tensor:
-    """L with L L' = K_ZZ, the diagonal raised a little: inducing points may lie close together."""
+    """Return L with L L' = K_ZZ, the diagonal raised a little: points may lie close together."""
     return factor(covariance + JITTER * scale * torch.eye(len(covariance)).to(covariance))
 
 
 def factor(matrix: Tensor) -> Tensor:
-    """The Cholesky factor; where rounding makes a matrix indefinite, of one with more diagonal."""
+    """Return the Cholesky factor; where rounding made the matrix indefinite, with more diagonal."""
     lower: Tensor
     for extra in (0.0, 1e-10, 1e-8, 1e-6):
         raised = matrix + extra * matrix.diagonal().mean() * torch.eye(len(matrix)).to(matrix)

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
-from rdeepsense.fitting.epistemic import Epistemic
+from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import Fitted, Inputs, Networks, keep, score, with_conformal
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.select import select
@@ -31,7 +31,7 @@ def fit_networks(
     forward = Forward(trainer.input_scaler, spec.device, rows.seed)
     epistemic = None
     if spec.laplace:
-        epistemic = Epistemic.fit(
+        epistemic = EpistemicPart.fit(
             trained.networks[0],
             forward,
             rows.X,

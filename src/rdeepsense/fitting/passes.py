@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Booleans
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Gaussian, LocationScale, Mixture, concatenate
 from rdeepsense.dropout import StochasticNetwork
@@ -32,6 +33,13 @@ class Forward:
     scaler: Scaler
     device: torch.device
     seed: int
+    chunk: int | None = None  # rows (times samples) of one pass; None follows the kind of rows
+
+    def rows_at_once(self, X: NDArray[Any]) -> int:
+        """Return how many rows of X one pass takes."""
+        if self.chunk is not None:
+            return self.chunk
+        return CHUNK if X.ndim == 2 else CHUNK_OF_WINDOWS
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class Single:
         ready, dtype = prepared(networks[0], forward.device)
         parts = []
         with torch.no_grad():
-            rows = _rows_at_once(X)
+            rows = forward.rows_at_once(X)
             for start in range(0, len(X), rows):
                 x = forward.scaler.transform(X[start : start + rows], dtype).to(forward.device)
                 part: AnyDistribution = ready(x).numpy()
@@ -66,7 +74,7 @@ class Sampled:
         """Predict on the network's own scale, some rows at a time."""
         ready, dtype = prepared(networks[0], forward.device)
         samples, device = self.count, forward.device
-        rows = max(1, _rows_at_once(X) // samples)
+        rows = max(1, forward.rows_at_once(X) // samples)
         parts = []
         forked = [device] if device.type == "cuda" else []
         with torch.no_grad(), torch.random.fork_rng(devices=forked), ready.sampling():
@@ -123,7 +131,7 @@ def moments_without_noise(drawn: Sequence[AnyDistribution]) -> Gaussian:
     return found
 
 
-def _moments(drawn: Sequence[AnyDistribution]) -> tuple[Gaussian, NDArray[np.bool_]]:
+def _moments(drawn: Sequence[AnyDistribution]) -> tuple[Gaussian, Booleans]:
     values = np.array([d.mean for d in drawn if isinstance(d, LocationScale)])
     var = values.var(axis=0)
     found = Gaussian(values.mean(axis=0), np.sqrt(np.maximum(var, VARIANCE_FLOOR)))
@@ -149,7 +157,3 @@ def choose_device(device: str) -> torch.device:
         raise InputError(
             f"device = {device!r} is unknown; accepted: auto, cpu, cuda, cuda:N"
         ) from error
-
-
-def _rows_at_once(X: NDArray[Any]) -> int:
-    return CHUNK if X.ndim == 2 else CHUNK_OF_WINDOWS

@@ -31,13 +31,13 @@ class Process:
     classes: int | None  # None for a regression
 
     def predict(
-        self, X: NDArray[Any], scaler: Scaler, device: torch.device
+        self, X: NDArray[Any], scaler: Scaler, device: torch.device, chunk: int = CHUNK
     ) -> Gaussian | Categorical:
         """Predict on the scale that the process was trained on."""
         model, parts = self.gp.to(device), []
         with torch.no_grad():
-            for start in range(0, len(X), CHUNK):
-                x = scaler.transform(X[start : start + CHUNK], torch.float64)
+            for start in range(0, len(X), chunk):
+                x = scaler.transform(X[start : start + chunk], torch.float64)
                 mean, var = (t.cpu() for t in model.predict(x.to(device)))
                 parts.append(self._distribution(mean, var))
         joined: Gaussian | Categorical = concatenate(parts)

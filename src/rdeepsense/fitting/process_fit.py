@@ -15,8 +15,10 @@ from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.fitting.fitted import Fitted, Inputs, keep, score, with_conformal
+from rdeepsense.fitting.gp_exact import learn_exact
 from rdeepsense.fitting.gp_models import GP
-from rdeepsense.fitting.gp_training import GPSchedule, learn_classes, learn_exact, learn_sparse
+from rdeepsense.fitting.gp_prior import GPSchedule
+from rdeepsense.fitting.gp_variational import learn_classes, learn_sparse
 from rdeepsense.fitting.process import Process
 from rdeepsense.fitting.records import TrainingReport
 from rdeepsense.fitting.spec import AfterTraining
@@ -45,6 +47,12 @@ class ProcessSpec:
     device: torch.device
     verbose: bool
 
+    def kind_for(self, rows: int) -> str:
+        """Return "exact" or "variational", for this many rows to train on."""
+        if self.kind != "auto":
+            return self.kind
+        return "exact" if rows <= EXACT_ROWS else "variational"
+
 
 def fit_process(
     spec: ProcessSpec, rows: FitRows, target: Target, names: Texts | None, missing: str
@@ -53,9 +61,7 @@ def fit_process(
     shape = rows.X.shape[1:]
     check_table(shape)
     part = rows.train
-    kind = spec.kind
-    if kind == "auto":
-        kind = "exact" if len(part) <= EXACT_ROWS else "variational"
+    kind = spec.kind_for(len(part))
     scaler = Scaler.standard(rows.X, part.index, part.weight)
     target_scaler = target.scaler(rows.y, part, None if target.is_classes else "standard")
     process, training = _learn(spec, kind, rows, target, scaler, target_scaler)
@@ -135,7 +141,7 @@ def _learn(
 
 
 def _steps(kind: str, rows: int) -> int:
-    """L-BFGS is done long before its limit; of mini-batches, five epochs within 500 to 1,000."""
+    """Return the most steps: 100 of L-BFGS, or five epochs of mini-batches, 500 to 1,000."""
     if kind == "exact":
         return EXACT_STEPS
     return int(np.clip(5 * rows // BATCH, 500, 1_000))

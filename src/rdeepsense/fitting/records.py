@@ -1,4 +1,4 @@
-"""What a model keeps of its training and selection."""
+"""The records of training and selection that a model keeps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]  # Any: whatever JSON holds
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """How a model was trained: what the library itself reads, and further details for people."""
+    """The report of a training: facts that the library itself reads, and further details."""
 
     seed: int
     rows: int

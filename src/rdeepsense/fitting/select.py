@@ -6,17 +6,12 @@ grid is cross-validated in one bank (a member sees the rows of its folds through
 trained once more on all rows, up to that step.
 
 Either way the first head spans the whole grid and a further one only the leader's drop
-probability. A winner whose best step came late is trained for three times the epochs, and again,
-while that pays: targets with little noise need it. One whose best step came early is trained for
-half of them, on validation rows in plenty (cross-validation gained 0.003 nats by it). The allowance
-for this is counted in networks, so an ensemble of five gets no more training for it than a single
-network.
+probability, and the winner is then tried at other lengths of training (`length_search`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,30 +22,11 @@ from rdeepsense.data.scaling import Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import concatenate
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.fitting.candidates import (
-    FEW_VALIDATION_ROWS,
-    FOLDS,
-    Candidate,
-    Criterion,
-    Trial,
-    best,
-)
-from rdeepsense.fitting.records import Selection, TriedLength
-from rdeepsense.fitting.trainer import (
-    HeldOutPredictions,
-    Judgement,
-    Length,
-    TrainedModel,
-    Trainer,
-)
+from rdeepsense.fitting.candidates import FEW_VALIDATION_ROWS, FOLDS
+from rdeepsense.fitting.leaderboard import Leaderboard
+from rdeepsense.fitting.length_search import LengthSearch
+from rdeepsense.fitting.trainer import HeldOutPredictions, TrainedModel, Trainer
 from rdeepsense.training import Rows, Schedule
-
-WORTH = 0.01  # nats that a longer training must gain
-# Of the schedule: a best step after it says that the network was still learning, and one before it
-# that its learning rate fell too late.
-HALFWAY = 1 / 2
-LONGER, SHORTER = 3.0, 0.5  # times the epochs; longer ones in batches of twice the size
-ALLOWANCE = 40  # trainings of one network, of the first length, that may go into longer ones
 
 
 def select(trainer: Trainer) -> TrainedModel:
@@ -60,81 +36,6 @@ def select(trainer: Trainer) -> TrainedModel:
     if len(grid) > 1 and few and criterion == "nll" and trainer.can_fold:
         return _cross_validated(trainer)
     return _held_out(trainer)
-
-
-@dataclass
-class Leaderboard:
-    """The candidates tried so far, each with how it did."""
-
-    by: Criterion
-    judged: list[Judgement] = field(default_factory=list)
-
-    @property
-    def trials(self) -> list[Trial]:
-        return [judgement.trial for judgement in self.judged]
-
-    @property
-    def leader(self) -> int:
-        return best(self.trials, self.by, [judgement.losses for judgement in self.judged])
-
-    def groups(self, grid: Sequence[Candidate]) -> Iterator[list[Candidate]]:
-        """Yield, head by head, the candidates that are still worth a trial."""
-        for likelihood in dict.fromkeys(candidate.likelihood for candidate in grid):
-            group = [candidate for candidate in grid if candidate.likelihood == likelihood]
-            if self.judged and self.by == "nll":
-                drop_prob = self.judged[self.leader].trial.candidate.drop_prob
-                group = [c for c in group if c.drop_prob == drop_prob]
-            yield group
-
-    def selection(self, how: str) -> Selection:
-        """Return what the model and its file keep."""
-        return Selection(self.by, how, self.leader, tuple(self.trials))
-
-
-class LengthSearch:
-    """Other lengths of training for a winner, tried while each gains more than it must.
-
-    Longer ones where the best step came late, and with `shorter` half the epochs where it came
-    early, so that the learning rate has fallen by then.
-    """
-
-    def __init__(
-        self, schedule: Schedule, rows: int, networks: int, trial: Trial, shorter: bool = False
-    ) -> None:
-        per_epoch = max(1, rows // schedule.batch_size)
-        self.length = self.first = Length(schedule.steps // per_epoch, schedule.batch_size)
-        self.rows, self.networks, self.spent = rows, networks, 0.0
-        self.trial, self.best_at = trial, trial.best_step / schedule.steps
-        self.tried = [TriedLength(schedule.steps, trial.nll)]
-        self.kept: Length | None = None
-        self._ways = {LONGER, SHORTER} if shorter else {LONGER}
-        self._paid = True
-
-    def next(self) -> Length | None:
-        """Return the next length to try, or None when further ones would not pay."""
-        way = LONGER if self.best_at >= HALFWAY else SHORTER
-        if not self._paid or way not in self._ways:
-            return None
-        epochs = max(1, int(way * self.length.epochs))
-        cost = self.networks * epochs / self.first.epochs
-        if epochs == self.length.epochs or self.spent + cost > ALLOWANCE:
-            return None
-        self._ways = {way}  # never back again
-        self.spent += cost
-        batch_size = self.length.batch_size
-        if way == LONGER:
-            batch_size = min(2 * batch_size, max(batch_size, self.rows // 8))
-        self.length = Length(epochs, batch_size)
-        return self.length
-
-    def accept(self, trial: Trial, schedule: Schedule) -> bool:
-        """Tell whether this training was worth it, and remember it if so."""
-        self.tried.append(TriedLength(schedule.steps, trial.nll))
-        self._paid = trial.nll <= self.trial.nll - WORTH
-        if self._paid:
-            self.trial, self.kept = trial, self.length
-            self.best_at = trial.best_step / schedule.steps
-        return self._paid
 
 
 def _held_out(trainer: Trainer) -> TrainedModel:

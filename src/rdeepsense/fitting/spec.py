@@ -1,4 +1,4 @@
-"""What to train: everything that a fit of networks needs to know beside its rows."""
+"""The specification of a fit of networks: all that it needs to know beside its rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rule = Callable[[Sequence[float], float], ScoringRule]  # of members' alphas, an
 
 @dataclass(frozen=True)
 class AfterTraining:
-    """What is done with the held-out rows once something is trained."""
+    """The use of the held-out rows after training."""
 
     calibration: str | None  # the name of a kind, or "auto"
     set_aside: bool  # whether some rows are kept from all else, for conformal prediction

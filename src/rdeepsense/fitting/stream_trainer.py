@@ -23,7 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rdeepsense.data.parquet import labels, numbers
+from rdeepsense.arrays import Floats, Integers
+from rdeepsense.data.parquet import ArrowTable, labels, numbers
 from rdeepsense.data.rows import FitRows, Pair
 from rdeepsense.data.scaling import TARGETS, Scaler
 from rdeepsense.data.splits import Part, evenly
@@ -41,14 +42,14 @@ MOST_READERS = 4
 
 
 def reader_count() -> int:
-    """Threads that read row groups: the training itself needs cores too."""
+    """Return the number of threads that read row groups: the training itself needs cores too."""
     return max(1, min(MOST_READERS, (os.cpu_count() or 1) // 4))
 
 
 def window_rows(
     memory: int, total: int, batch: int, row: int, raw: int, group: int, readers: int
 ) -> int:
-    """Rows of a window: whole batches, or all rows there are."""
+    """Return the rows of a window: whole batches, or all rows there are."""
     budget = 5 * memory // 8
     if total * (row + ORDER) + group * (2 * raw + row) <= budget:
         return total
@@ -91,7 +92,7 @@ class ParquetRows(FitRows):
 
 
 class StreamTrainer(Trainer):
-    """Trains on windows of the rows, one after the other."""
+    """A trainer on windows of the rows, one after the other."""
 
     can_fold = False
 
@@ -156,7 +157,7 @@ class StreamTrainer(Trainer):
 
 
 class Reader:
-    """Reads the rows to train on of a row group, scaled."""
+    """A reader of the rows of a row group that are to train on, scaled."""
 
     def __init__(
         self, split: ParquetSplit, inputs: Scaler, targets: Scaler | None, target: Target
@@ -190,10 +191,8 @@ class Reader:
         return np.empty((count, len(self._targets.shift)), dtype=np.float32)
 
 
-def _scaled(
-    piece: Any, names: Sequence[str], chosen: NDArray[np.int64], scaler: Scaler
-) -> NDArray[np.float64]:
-    """As `Scaler.gather`, column by column, as they lie in the file."""
+def _scaled(piece: ArrowTable, names: Sequence[str], chosen: Integers, scaler: Scaler) -> Floats:
+    """Scale as `Scaler.gather` does, column by column, as they lie in the file."""
     values = np.array([numbers(piece[name])[chosen] for name in names])
     values = (values - scaler.shift[:, None]) / scaler.scale[:, None]
     if np.isnan(values.sum()):

@@ -1,4 +1,4 @@
-"""Targets: numbers with units, or classes; how they enter a fit and leave it again."""
+"""Targets, numbers with units or classes: encoded for a fit and brought back afterwards."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data import checks
-from rdeepsense.data.names import Texts, texts
+from rdeepsense.data.names import Given, Texts, texts
 from rdeepsense.data.scaling import TARGETS, Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError
+from rdeepsense.fitting.records import Json
 from rdeepsense.heads import Scaling
 
-Floats = NDArray[np.float64]
 Encoded = NDArray[Any]  # float64 numbers, or int64 class numbers
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RegressionTarget:
         scaled: Floats = variance * scaler.scale**2
         return scaled[:, 0] if self.shape == () else scaled
 
-    def described(self, names: Any, units: Any) -> Self:  # Any: texts, a dictionary, or None
+    def described(self, names: Given | None, units: Given | None) -> Self:
         """Return the target with other names and units, where they are given."""
         named = self.names if names is None else texts("target_names", names, self.outputs)
         kept = self.units
@@ -115,7 +115,7 @@ class ClassTarget:
             raise InputError(f"y holds the class {unknown[0]!r}, which the model was not fitted on")
         return self._numbers(labels)
 
-    def _numbers(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+    def _numbers(self, labels: NDArray[Any]) -> Integers:
         return np.searchsorted(self.classes, labels).astype(np.int64)
 
     @property
@@ -134,7 +134,7 @@ class ClassTarget:
         """Return the variances as they are: those of logits."""
         return variance
 
-    def described(self, names: Any, units: Any) -> Self:  # Any: texts, or None
+    def described(self, names: Given | None, units: Given | None) -> Self:
         """Return the target with another name, where one is given; classes have no unit."""
         if units is not None:
             raise InputError("target_units are for regression; classes have no unit")

@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from rdeepsense import calibration, metrics
+from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Calibration
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
@@ -31,8 +32,6 @@ from rdeepsense.heads import head_named
 from rdeepsense.networks.units import tell_units
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class HeldOutPredictions:
@@ -46,7 +45,7 @@ class HeldOutPredictions:
 
 @dataclass(frozen=True)
 class Judgement:
-    """How a candidate did on held-out rows: its trial, its calibration, the NLL of each row."""
+    """A candidate's results on held-out rows: its trial, its calibration, the NLL of each row."""
 
     trial: Trial
     calibration: Calibration | None
@@ -69,14 +68,14 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class Length:
-    """How long to train."""
+    """The length of a training."""
 
     epochs: int
     batch_size: int
 
 
 class Trainer:
-    """Trains the candidates of a specification on the rows of a fit, and judges them."""
+    """The training of a specification's candidates on the rows of a fit, and their comparison."""
 
     can_fold = True  # whether its rows can be cross-validated
 

@@ -1,4 +1,4 @@
-"""Heads: what a network's last numbers mean. A new head is one small file and a line here."""
+"""Heads: the meaning of a network's last numbers. A new one is one small file and a line here."""
 
 from __future__ import annotations
 

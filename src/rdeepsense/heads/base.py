@@ -7,7 +7,8 @@ axis. Everything that depends on the head is in its own file: nobody else asks w
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Protocol
+from collections.abc import Iterator
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -23,27 +24,27 @@ class Params(Protocol):
     """The parameters of a predictive distribution, as tensors."""
 
     def nll(self, y: Tensor) -> Tensor:
-        """Full negative log-likelihood of y, entry by entry."""
+        """Return the full negative log-likelihood of y, entry by entry."""
 
     def error(self, y: Tensor) -> Tensor:
-        """The point-estimate error that alpha weighs against the likelihood."""
+        """Return the point-estimate error that alpha weighs against the likelihood."""
 
     def spread(self) -> Tensor:
-        """The squared width, by which beta-NLL weighs."""
+        """Return the squared width, by which beta-NLL weighs."""
 
     def information(self) -> Tensor:
-        """Fisher information about the location, or about the logits, entry by entry."""
+        """Return the Fisher information about the location, or about the logits, entry by entry."""
 
     def numpy(self) -> AnyDistribution:
-        """The distribution these parameters stand for."""
+        """Return the distribution that these parameters stand for."""
 
-    def __iter__(self) -> Any: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
 
 
 class Head(nn.Module):
     """Base of all heads.
 
-    A subclass names its `link`, which says how wide the last layer must be and is what devices
+    A subclass names its `link`, which sets how wide the last layer must be and is what devices
     compute, and implements `forward` and, for numbers, `unit`. `register` makes it known by name.
     """
 
@@ -78,7 +79,7 @@ class Head(nn.Module):
     def gradient(
         self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
     ) -> tuple[Tensor, ...]:
-        """The gradient by `raw`, then by each parameter of the head itself, of
+        """Return the gradient by `raw`, then by each parameter of the head itself, of
 
             sum over entries of nll_share spread^beta nll + error_share error,  spread held constant
 
@@ -88,7 +89,7 @@ class Head(nn.Module):
         raise NotImplementedError
 
     def unit(self) -> LocationScale:
-        """The distribution of each output at location 0 and width 1, in its learned shape."""
+        """Return each output's distribution at location 0 and width 1, in its learned shape."""
         raise NotImplementedError
 
     def extra_repr(self) -> str:
@@ -110,5 +111,5 @@ def match(y: Tensor, like: Tensor) -> Tensor:
 
 
 def inverse_softplus(value: float) -> float:
-    """x with softplus(x) = value."""
+    """Return x with softplus(x) = value."""
     return float(torch.log(torch.expm1(torch.tensor(value, dtype=torch.float64))))

@@ -20,12 +20,12 @@ class CategoricalParams(NamedTuple):
     logits: Tensor
 
     def nll(self, y: Tensor) -> Tensor:
-        """-log p(y), y the index of the class."""
+        """Return -log p(y), y the index of the class."""
         index = self.class_index(y)
         return -torch.log_softmax(self.logits, -1).gather(-1, index.unsqueeze(-1)).squeeze(-1)
 
     def error(self, y: Tensor) -> Tensor:
-        """The Brier score: sum over classes of (1[y = k] - p_k)^2."""
+        """Return the Brier score: sum over classes of (1[y = k] - p_k)^2."""
         truth = functional.one_hot(self.class_index(y), self.logits.shape[-1])
         return ((truth - torch.softmax(self.logits, -1)) ** 2).sum(-1)
 
@@ -33,7 +33,7 @@ class CategoricalParams(NamedTuple):
         raise InputError("beta-NLL weighs by a variance, which classes do not have; use beta=0")
 
     def information(self) -> Tensor:
-        """p (1 - p)."""
+        """Return p (1 - p)."""
         probs = torch.softmax(self.logits, -1)
         return probs * (1 - probs)
 
@@ -53,7 +53,7 @@ class CategoricalParams(NamedTuple):
 
 
 class CategoricalHead(Head):
-    """Columns are the logits."""
+    """A head whose columns are the logits."""
 
     link: ClassVar[Link] = Softmax()
     scaling: ClassVar[Scaling | None] = None
@@ -69,7 +69,7 @@ class CategoricalHead(Head):
     def gradient(
         self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
     ) -> tuple[Tensor]:
-        """With e = p - truth: d nll / d logits = e, d Brier / d logits = 2 p (e - sum p e)."""
+        """Use d nll / d logits = e = p - truth, d Brier / d logits = 2 p (e - sum p e)."""
         if beta:
             CategoricalParams(raw).spread()
         probs = torch.softmax(raw, -1)

@@ -25,19 +25,19 @@ class GaussianParams(NamedTuple):
     var: Tensor
 
     def nll(self, y: Tensor) -> Tensor:
-        """1/2 log(2 pi var) + (y - mean)^2 / (2 var). The paper leaves out the constant."""
+        """Return 1/2 log(2 pi var) + (y - mean)^2 / (2 var); the paper drops the constant."""
         y = match(y, self.mean)
         return 0.5 * (torch.log(2 * math.pi * self.var) + (y - self.mean) ** 2 / self.var)
 
     def error(self, y: Tensor) -> Tensor:
-        """(y - mean)^2."""
+        """Return (y - mean)^2."""
         return (match(y, self.mean) - self.mean) ** 2
 
     def spread(self) -> Tensor:
         return self.var
 
     def information(self) -> Tensor:
-        """1 / var."""
+        """Return 1 / var."""
         return 1 / self.var
 
     def numpy(self) -> Gaussian:
@@ -64,7 +64,7 @@ class GaussianHead(Head):
     def gradient(
         self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
     ) -> tuple[Tensor]:
-        """d nll / d mean = (mean - y) / var, d nll / d var = (1 - (y - mean)^2 / var) / (2 var)."""
+        """Use d nll / d mean = r / var, d nll / d var = (1 - r^2 / var) / (2 var), r = mean - y."""
         mean, v = raw.split(self.outputs, dim=-1)
         var = functional.softplus(v).add_(VARIANCE_FLOOR)
         if beta:

@@ -19,18 +19,18 @@ class PointParams(NamedTuple):
     mean: Tensor
 
     def nll(self, y: Tensor) -> Tensor:
-        """That of N(mean, 1) in standardised units: the squared error up to constants."""
+        """Return that of N(mean, 1) in standardised units: the squared error up to constants."""
         return 0.5 * (self.error(y) + math.log(2 * math.pi))
 
     def error(self, y: Tensor) -> Tensor:
-        """(y - mean)^2."""
+        """Return (y - mean)^2."""
         return (match(y, self.mean) - self.mean) ** 2
 
     def spread(self) -> Tensor:
         return self.mean.new_ones(())
 
     def information(self) -> Tensor:
-        """Refused: a value without a spread says nothing of how much a row tells."""
+        """Refuse: without a spread there is no Fisher information."""
         raise InputError("a point estimate has no Fisher information; use a distribution head")
 
     def numpy(self) -> Gaussian:
@@ -39,7 +39,7 @@ class PointParams(NamedTuple):
 
 
 class PointHead(Head):
-    """Columns are the values."""
+    """A head whose columns are the values."""
 
     link: ClassVar[Link] = LocationWidth(Column(0), None)
 
@@ -49,5 +49,5 @@ class PointHead(Head):
     def gradient(
         self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
     ) -> tuple[Tensor]:
-        """d nll / d mean = mean - y, d error / d mean = 2 (mean - y)."""
+        """Use d nll / d mean = mean - y, d error / d mean = 2 (mean - y)."""
         return ((raw - match(y, raw)).mul_(nll_share + 2 * error_share),)

@@ -30,7 +30,10 @@ class StudentTParams(NamedTuple):
     df: Tensor
 
     def nll(self, y: Tensor) -> Tensor:
-        """log G(df/2) - log G((df+1)/2) + log(df pi)/2 + log scale + (df+1)/2 log(1 + z^2/df)."""
+        """Return the NLL with all constants, G the gamma function and z = (y - loc) / scale:
+
+        log G(df/2) - log G((df+1)/2) + log(df pi)/2 + log scale + (df+1)/2 log(1 + z^2/df)
+        """
         z = (match(y, self.loc) - self.loc) / self.scale
         df = self.df
         return (
@@ -42,14 +45,14 @@ class StudentTParams(NamedTuple):
         )
 
     def error(self, y: Tensor) -> Tensor:
-        """|y - loc|: a squared error would bring back the outliers that the tail absorbs."""
+        """Return |y - loc|: a squared error would bring back the outliers that the tail absorbs."""
         return (match(y, self.loc) - self.loc).abs()
 
     def spread(self) -> Tensor:
         return self.scale**2
 
     def information(self) -> Tensor:
-        """(df + 1) / ((df + 3) scale^2)."""
+        """Return (df + 1) / ((df + 3) scale^2)."""
         return (self.df + 1) / ((self.df + 3) * self.scale**2)
 
     def numpy(self) -> StudentT:
@@ -85,7 +88,7 @@ class StudentHead(Head):
     def gradient(
         self, raw: Tensor, y: Tensor, nll_share: Tensor, error_share: Tensor, beta: float
     ) -> tuple[Tensor, Tensor]:
-        """With z = (loc - y) / scale, q = z^2 / df and g = (df + 1) q / (1 + q):
+        """Use, with z = (loc - y) / scale, q = z^2 / df and g = (df + 1) q / (1 + q):
 
         d nll / d loc = g / (loc - y),    d nll / d scale = (1 - g) / scale,
         2 d nll / d df = psi(df / 2) - psi((df + 1) / 2) + 1 / df + log(1 + q) - g / df

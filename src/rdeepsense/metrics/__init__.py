@@ -1,4 +1,4 @@
-"""How good are predictive distributions? Pure functions of a distribution and the truth.
+"""Metrics of predictive distributions: pure functions of a distribution and the truth.
 
 Every metric of a distribution pools all entries (samples and outputs alike) into one float and
 refuses a truth of another shape. `evaluate` gives all that apply, `per_output` one metric for each

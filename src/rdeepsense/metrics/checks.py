@@ -1,4 +1,4 @@
-"""What may enter a metric: refusals name the argument, the value and what is accepted."""
+"""Checks of a metric's arguments: refusals name the argument, the value and what is accepted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from rdeepsense.arrays import Floats
 from rdeepsense.distributions import (
     AnyDistribution,
     Categorical,
@@ -14,7 +15,6 @@ from rdeepsense.distributions import (
     LocationScale,
     Mixture,
 )
-from rdeepsense.distributions.checks import Array
 from rdeepsense.errors import InputError
 
 
@@ -41,8 +41,8 @@ def refuse_empty(dist: AnyDistribution) -> None:
         raise InputError(f"a metric needs at least one entry; got shape {dist.shape}")
 
 
-def truth_of(dist: AnyDistribution, y: npt.ArrayLike) -> Array:
-    """The truth as an array of the distribution's own shape: finite, class indices for classes."""
+def truth_of(dist: AnyDistribution, y: npt.ArrayLike) -> Floats:
+    """Check the truth: finite, of the distribution's shape, class indices for classes."""
     classes = over_classes(dist)
     try:
         truth = np.asarray(y, dtype=np.float64)
@@ -59,7 +59,7 @@ def truth_of(dist: AnyDistribution, y: npt.ArrayLike) -> Array:
     return truth
 
 
-def _refuse_unknown_classes(truth: Array, classes: int) -> None:
+def _refuse_unknown_classes(truth: Floats, classes: int) -> None:
     unknown = (truth < 0) | (truth >= classes) | (truth != np.floor(truth))
     if unknown.any():
         raise InputError(

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.distributions import AnyDistribution
-from rdeepsense.distributions.checks import Array, IntArray
 from rdeepsense.metrics.checks import as_classes, truth_of
 
 
 def accuracy(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Share of entries whose most probable class is the true one."""
+    """Return the share of entries whose most probable class is the true one."""
     predicted, truth = _predicted_and_true("accuracy", dist, y)
     return float(np.mean(predicted == truth))
 
 
 def f1(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Macro F1: the plain mean of 2 TP / (2 TP + FP + FN) over classes predicted or true."""
+    """Return macro F1: the plain mean of 2 TP / (2 TP + FP + FN) over classes predicted or true."""
     predicted, truth = _predicted_and_true("f1", dist, y)
     scores = [
         2 * np.sum((predicted == c) & (truth == c)) / (np.sum(predicted == c) + np.sum(truth == c))
@@ -27,17 +27,18 @@ def f1(dist: AnyDistribution, y: npt.ArrayLike) -> float:
 
 
 def brier(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Squared error of the probabilities, summed over classes (from 0 to 2), averaged."""
+    """Return the mean squared error of the probabilities, summed over classes (from 0 to 2)."""
     probs = as_classes("brier", dist).probs
     true_class = np.arange(probs.shape[-1]) == truth_of(dist, y)[..., None]
     return float(np.mean(np.sum((probs - true_class) ** 2, axis=-1)))
 
 
 def ece(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Expected calibration error: mean |accuracy - confidence| over 15 bins of the top class.
+    """Return the expected calibration error: mean |accuracy - confidence| over 15 bins.
 
-    Bins are of equal width, closed below and open above, each weighted by its share of the
-    entries; a confidence of exactly 1 has a bin of its own, as in torchmetrics.
+    Bins of the top class's confidence are of equal width, closed below and open above, each
+    weighted by its share of the entries; a confidence of exactly 1 has a separate bin, as in
+    torchmetrics.
     """
     predicted, truth = _predicted_and_true("ece", dist, y)
     confidence = as_classes("ece", dist).probs.max(axis=-1).ravel()
@@ -47,7 +48,7 @@ def ece(dist: AnyDistribution, y: npt.ArrayLike) -> float:
 
 
 def mefp(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Mean entropy of the false predictions in nats, NaN where there are none (section 4.4).
+    """Return the mean entropy of false predictions in nats, NaN where there are none (section 4.4).
 
     At most log(number of classes), which uniform guesses reach: never choose a model by it.
     """
@@ -59,5 +60,5 @@ def mefp(dist: AnyDistribution, y: npt.ArrayLike) -> float:
 
 def _predicted_and_true(
     metric: str, dist: AnyDistribution, y: npt.ArrayLike
-) -> tuple[IntArray, Array]:
+) -> tuple[Integers, Floats]:
     return as_classes(metric, dist).mode, truth_of(dist, y)

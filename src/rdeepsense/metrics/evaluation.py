@@ -22,7 +22,7 @@ from rdeepsense.metrics.regression import (
 
 
 def evaluate(dist: AnyDistribution, y: npt.ArrayLike) -> dict[str, float]:
-    """Every metric that applies, by name, and the number of entries `n`."""
+    """Return every metric that applies, by name, and the number of entries `n`."""
     truth = truth_of(dist, y)
     if dist.is_categorical:
         chosen = (accuracy, f1, nll, brier, ece, mefp)

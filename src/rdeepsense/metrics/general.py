@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from rdeepsense.arrays import Floats
 from rdeepsense.distributions import AnyDistribution
-from rdeepsense.distributions.checks import Array
 from rdeepsense.errors import InputError
 from rdeepsense.metrics.checks import truth_of
 
@@ -16,13 +16,13 @@ Metric = Callable[[AnyDistribution, npt.ArrayLike], float]
 
 
 def nll(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Mean negative log-likelihood in nats, all constants included."""
+    """Return the mean negative log-likelihood in nats, all constants included."""
     truth = truth_of(dist, y)
     return float(-np.mean(dist.log_prob(truth)))
 
 
-def per_output(metric: Metric, dist: AnyDistribution, y: npt.ArrayLike) -> Array:
-    """`metric` for each output, where the first axis of `dist` and `y` holds the samples.
+def per_output(metric: Metric, dist: AnyDistribution, y: npt.ArrayLike) -> Floats:
+    """Return `metric` for each output, where the first axis of `dist` and `y` holds the samples.
 
     The result has the shape of the other axes; a single output without an axis gives one number.
     """

@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from rdeepsense.arrays import Floats
 from rdeepsense.distributions import AnyDistribution
-from rdeepsense.distributions.checks import Array
 from rdeepsense.errors import InputError
 from rdeepsense.metrics.checks import as_regression, refuse_empty, truth_of
 from rdeepsense.metrics.general import nll
@@ -20,28 +20,28 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.95, 0.99, 0.995, 0.999
 
 
 def nll_paper(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """NLL in the paper's convention, which drops the constant log(2 pi) / 2 of each entry."""
+    """Return the NLL as the paper has it, without the constant log(2 pi) / 2 of each entry."""
     as_regression("nll_paper", dist)
     return nll(dist, y) - 0.5 * float(np.log(2 * np.pi))
 
 
 def crps(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Mean continuous ranked probability score, in the unit of y."""
+    """Return the mean continuous ranked probability score, in the unit of y."""
     return float(np.mean(as_regression("crps", dist).crps(truth_of(dist, y))))
 
 
 def mae(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Mean absolute error of the predicted mean."""
+    """Return the mean absolute error of the predicted mean."""
     return float(np.mean(np.abs(as_regression("mae", dist).mean - truth_of(dist, y))))
 
 
 def rmse(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Root of the mean squared error of the predicted mean."""
+    """Return the root of the mean squared error of the predicted mean."""
     return float(np.sqrt(np.mean((as_regression("rmse", dist).mean - truth_of(dist, y)) ** 2)))
 
 
 def sharpness(dist: AnyDistribution, y: npt.ArrayLike | None = None) -> float:
-    """Mean predicted standard deviation.
+    """Return the mean predicted standard deviation.
 
     The truth plays no part; it may be given so that all metrics are called alike.
     """
@@ -51,7 +51,7 @@ def sharpness(dist: AnyDistribution, y: npt.ArrayLike | None = None) -> float:
 
 
 def interval_score(dist: AnyDistribution, y: npt.ArrayLike, level: float) -> float:
-    """Winkler score of the central interval: width + 2 / (1 - level) times the miss, averaged."""
+    """Return the Winkler score of the central interval: width + 2 / (1 - level) times the miss."""
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, both excluded; got {level}")
     truth = truth_of(dist, y)
@@ -61,14 +61,14 @@ def interval_score(dist: AnyDistribution, y: npt.ArrayLike, level: float) -> flo
 
 
 def coverage(dist: AnyDistribution, y: npt.ArrayLike, level: float) -> float:
-    """Share of the truth inside the central interval of this level."""
+    """Return the share of the truth inside the central interval of this level."""
     return float(calibration_curve(dist, y, (level,))[1][0])
 
 
 def calibration_curve(
     dist: AnyDistribution, y: npt.ArrayLike, levels: npt.ArrayLike = LEVELS
-) -> tuple[Array, Array]:
-    """(levels, observed): the share of the truth inside the central interval of each level."""
+) -> tuple[Floats, Floats]:
+    """Return (levels, observed): the share of truth inside the central interval of each level."""
     asked = np.array(levels, dtype=np.float64, ndmin=1)
     if not np.all((asked >= 0) & (asked <= 1)):
         raise InputError(f"levels must lie between 0 and 1; got {asked.tolist()}")
@@ -77,7 +77,7 @@ def calibration_curve(
 
 
 def deviation_area(dist: AnyDistribution, y: npt.ArrayLike, signed: bool = False) -> float:
-    """Area between the calibration curve and the diagonal, from 0 to 0.5 (section 4.5).
+    """Return the area between calibration curve and diagonal, from 0 to 0.5 (section 4.5).
 
     The curve runs straight from (0, 0) through the observed coverage at LEVELS to (1, 1).
     Signed, it is the integral of observed - level: positive where intervals are too wide,
@@ -90,7 +90,7 @@ def deviation_area(dist: AnyDistribution, y: npt.ArrayLike, signed: bool = False
 
 @lru_cache(maxsize=1024)
 def deviation_floor(n: int) -> float:
-    """Deviation area that a perfect model is expected to have with n independent entries.
+    """Return the expected deviation area of a perfect model on n independent entries.
 
     The counts between neighbouring levels are then multinomial: 20,000 draws from a fixed seed
     give the mean to about 0.3 %, at a cost that does not depend on n.
@@ -107,8 +107,8 @@ def deviation_floor(n: int) -> float:
     return float(np.mean(curve_area(np.array(LEVELS), observed, signed=False)))
 
 
-def _central_level(dist: AnyDistribution, y: npt.ArrayLike) -> Array:
-    """Level of the smallest central interval that reaches the truth: |2 F(y) - 1|.
+def _central_level(dist: AnyDistribution, y: npt.ArrayLike) -> Floats:
+    """Return the level of the smallest central interval that reaches the truth: |2 F(y) - 1|.
 
     It is off by 1e-16 at most, in either tail: the distance of neighbouring levels next to 1.
     """
@@ -116,8 +116,8 @@ def _central_level(dist: AnyDistribution, y: npt.ArrayLike) -> Array:
     return np.abs(2 * as_regression("calibration", dist).cdf(truth) - 1)
 
 
-def curve_area(levels: Array, observed: Array, signed: bool) -> Array:
-    """Trapezoids between curve and diagonal along the last axis, (0, 0) and (1, 1) added.
+def curve_area(levels: Floats, observed: Floats, signed: bool) -> Floats:
+    """Sum trapezoids between curve and diagonal along the last axis, (0, 0) and (1, 1) added.
 
     Where the curve crosses the diagonal between two levels, the trapezoid is two triangles
     whose widths are as their heights a and b: (a^2 + b^2) / (2 (a + b)) of the full width.
@@ -127,8 +127,8 @@ def curve_area(levels: Array, observed: Array, signed: bool) -> Array:
     gap = np.concatenate([ends, observed - levels, ends], axis=-1)
     start, end = gap[..., :-1], gap[..., 1:]
     if signed:
-        return cast(Array, np.sum(width * (start + end) / 2, axis=-1))
+        return cast(Floats, np.sum(width * (start + end) / 2, axis=-1))
     total = np.abs(start) + np.abs(end)
     crossing = start * end < 0
     squares = np.divide(start**2 + end**2, total, out=np.zeros_like(total), where=crossing)
-    return cast(Array, np.sum(width * np.where(crossing, squares, total) / 2, axis=-1))
+    return cast(Floats, np.sum(width * np.where(crossing, squares, total) / 2, axis=-1))

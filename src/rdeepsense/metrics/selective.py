@@ -1,4 +1,4 @@
-"""Is a score higher where it should be? Refusing rows by it, and telling two kinds of rows apart.
+"""Metrics of a score by which rows are refused, or two kinds of rows told apart.
 
 A score is one number per row, larger where a model is less sure. The area under the risk-coverage
 curve judges it by the losses of the rows kept (Geifman & El-Yaniv 2017), the AUROC by how well it
@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rdeepsense.distributions.checks import Array, finite, floats
+from rdeepsense.arrays import Floats
+from rdeepsense.distributions.checks import finite, floats
 from rdeepsense.errors import InputError
 
 
-def risk_coverage(score: npt.ArrayLike, loss: npt.ArrayLike) -> tuple[Array, Array]:
-    """(coverage, risk): the mean loss of the rows kept as those of the highest score are refused.
+def risk_coverage(score: npt.ArrayLike, loss: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Return (coverage, risk): the mean loss of the rows kept as the highest scores are refused.
 
     One point for each distinct score, from the smallest to all rows (coverage 1): rows of equal
     score are kept or refused together.
@@ -33,9 +34,9 @@ def risk_coverage(score: npt.ArrayLike, loss: npt.ArrayLike) -> tuple[Array, Arr
 
 
 def aurc(score: npt.ArrayLike, loss: npt.ArrayLike) -> float:
-    """Area under the risk-coverage curve: the mean risk over all numbers of rows kept, 1 to n.
+    """Return the area under the risk-coverage curve: the mean risk over 1 to n rows kept.
 
-    Lower is better; a score that says nothing gives about the mean loss. Where scores are equal,
+    Lower is better; an uninformative score gives about the mean loss. Where scores are equal,
     the curve is that of their rows in an average order: their losses come in one by one, each the
     mean of them all.
     """
@@ -48,7 +49,7 @@ def aurc(score: npt.ArrayLike, loss: npt.ArrayLike) -> float:
 
 
 def auroc(score_in: npt.ArrayLike, score_out: npt.ArrayLike) -> float:
-    """Probability that a row of `score_out` scores higher than one of `score_in`, ties half.
+    """Return the probability that a row of `score_out` scores above one of `score_in`, ties half.
 
     1 tells them apart perfectly, 0.5 not at all, 0 perfectly the wrong way round. Exact.
     """
@@ -57,7 +58,7 @@ def auroc(score_in: npt.ArrayLike, score_out: npt.ArrayLike) -> float:
     return float(np.mean(below + up_to) / (2 * len(inside)))
 
 
-def _rows(name: str, value: npt.ArrayLike) -> Array:
+def _rows(name: str, value: npt.ArrayLike) -> Floats:
     values = floats(name, value)
     if values.ndim != 1 or not values.size:
         raise InputError(f"{name} must have one number for each of its rows; got {values.shape}")

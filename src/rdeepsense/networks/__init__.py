@@ -32,7 +32,7 @@ __all__ = [
 def register(architecture: type[Architecture]) -> None:
     """Make an architecture of your own known to model files, by the name of its class.
 
-    It is registered once, at import; before a file that names it is loaded, that must happen again.
+    Register it at import, so that every process has done so before it loads a file that names it.
     """
     name = architecture.__name__
     if _ARCHITECTURES.get(name, architecture) is not architecture:

@@ -1,7 +1,7 @@
 """DeepSense (Yao et al. 2017): convolutions over frequency, then a GRU over time.
 
 For every interval of a quarter of a second, each sensor's frequency response goes through
-convolutions of its own (all axes of the sensor are channels of the first); their outputs are merged
+separate convolutions (all axes of the sensor are channels of the first); their outputs are merged
 by further convolutions; a stacked GRU reads what they make of one interval after the other. Its
 states are averaged over time, and one Linear layer gives the outputs.
 """
@@ -107,7 +107,7 @@ class DeepSenseNetwork(nn.Module):
         self.rotation = RandomRotation(self.sensors, spec.rotation_std)
         self.response = FrequencyResponse(spec.interval)
         terms = self.response.terms
-        # Terms are of very different size, so each gets a scale of its own.
+        # Terms are of very different size, so each gets its own scale.
         self.scale = nn.BatchNorm1d(sum(self.sensors) * terms)
         self.single = nn.ModuleList(
             _convolutions(axes, spec.filters, spec.depth) for axes in self.sensors
@@ -133,7 +133,7 @@ class DeepSenseNetwork(nn.Module):
 
 
 def _convolutions(channels: int, filters: int, depth: int) -> nn.Sequential:
-    """Over the frequencies of (rows, channels, intervals, frequencies), interval by interval.
+    """Convolve over the frequencies of (rows, channels, intervals, frequencies).
 
     With the intervals as an axis, a channel that is dropped is dropped for the whole window.
     """

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from rdeepsense.arrays import Floats
 from rdeepsense.networks.units import InputUnits
 
-Floats = NDArray[np.float64]
 AXES = 3
 
 
 class RandomRotation(InputUnits):
-    """Windows (rows, time, channels), each seen through sensors rotated by a draw of its own.
+    """Windows (rows, time, channels), each seen through sensors rotated at random.
 
     One rotation vector v ~ N(0, spread^2 I), in radians, is drawn for each window, and every sensor
     of three channels is rotated by the angle t = |v| about v (Rodrigues):
@@ -25,8 +23,8 @@ class RandomRotation(InputUnits):
         p' = p + sin(t) / t  v x p + (1 - cos(t)) / t^2  v x (v x p)
 
     Only p in the sensor's own units can be rotated: the mean that a scaler takes away holds
-    gravity, and its axes have scales of their own. Inputs are x = (p - shift) / scale, as
-    `set_units` is told; before that shift is 0 and scale 1. In evaluation mode nothing is done.
+    gravity, and its axes differ in scale. Inputs are x = (p - shift) / scale, as
+    `set_units` sets; before that shift is 0 and scale 1. In evaluation mode nothing is done.
     """
 
     shift: Tensor
@@ -40,7 +38,7 @@ class RandomRotation(InputUnits):
         self.register_buffer("scale", torch.ones(1, sum(sensors)), persistent=False)
 
     def set_units(self, shift: Floats, scale: Floats) -> None:
-        """How the inputs were standardised: by channel, or by each number of a flattened window."""
+        """Note how inputs were standardised: by channel, or each number of a flat window."""
         self.shift, self.scale = (
             torch.tensor(values).to(self.shift).view(-1, sum(self.sensors))
             for values in (shift, scale)
@@ -59,7 +57,7 @@ class RandomRotation(InputUnits):
 
 
 def _moved(points: Tensor, vector: Tensor) -> Tensor:
-    """p' - p; sinc(a) = sin(pi a) / (pi a) does not divide by 0 where nothing is rotated."""
+    """Return p' - p; sinc(a) = sin(pi a) / (pi a) does not divide by 0 where nothing is rotated."""
     turns = torch.linalg.vector_norm(vector, dim=-1, keepdim=True) / math.pi
     once = torch.linalg.cross(vector, points)
     twice = torch.linalg.cross(vector, once)

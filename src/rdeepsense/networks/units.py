@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
-Floats = NDArray[np.float64]
+from rdeepsense.arrays import Floats
 
 
 class InputUnits(nn.Module):
@@ -18,7 +16,7 @@ class InputUnits(nn.Module):
 
 
 def tell_units(network: nn.Module, shift: Floats, scale: Floats) -> None:
-    """Tell all such layers of a network."""
+    """Tell all such layers of a network how its inputs were standardised."""
     for module in network.modules():
         if isinstance(module, InputUnits):
             module.set_units(shift, scale)

@@ -1,4 +1,4 @@
-"""A moving average of the weights: what is validated and kept.
+"""A moving average of the weights, which is validated and kept.
 
 The best step often comes while the learning rate is still high and the weights jump from batch to
 batch; their average lies in the middle (Polyak & Juditsky 1992).
@@ -44,7 +44,7 @@ class MovingAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The average where the weights are, and the weights back again afterwards."""
+        """Put the average in the weights' place, and the weights back afterwards."""
         aside = [value.clone() for value in self._present.values()]
         for value, average in zip(self._present.values(), self.tensors.values(), strict=True):
             value.copy_(average)

@@ -24,7 +24,7 @@ ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh
 
 
 class Bank(nn.Module, ABC):
-    """K networks; every tensor that speaks of members has K as its leading axis."""
+    """K networks; every tensor that concerns members has K as its leading axis."""
 
     def __init__(self, networks: Sequence[StochasticNetwork]) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Bank(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, each: bool = False) -> Params:
-        """The parameters of all members for one shared batch, or with `each` for one batch each."""
+        """Return all members' parameters for a shared batch, or with `each` for one batch each."""
 
     @abstractmethod
     def clip_gradients(self, gradients: list[Tensor], limit: float) -> None:
@@ -56,14 +56,14 @@ class Bank(nn.Module, ABC):
 
     @abstractmethod
     def _fill(self, mould: StochasticNetwork, member: int) -> None:
-        """Write the kept weights of one member into a network of its own."""
+        """Write the kept weights of one member into a network."""
 
     def describe(self) -> str:
-        """Layers and drop probabilities of every member, in words."""
+        """Describe layers and drop probabilities of every member in words."""
         return " ".join(map(str, self._moulds))
 
     def networks(self) -> list[StochasticNetwork]:
-        """The members as networks of their own, on the CPU, with the weights last kept."""
+        """Return the members as separate networks on the CPU, with the weights last kept."""
         networks = [copy.deepcopy(mould).eval() for mould in self._moulds]
         with torch.no_grad():
             for member, network in enumerate(networks):
@@ -72,7 +72,7 @@ class Bank(nn.Module, ABC):
 
 
 def stack(networks: Sequence[StochasticNetwork]) -> Bank:
-    """The fastest bank that can hold these networks."""
+    """Return the fastest bank that can hold these networks."""
     if not networks:
         raise InputError("a bank needs at least one network")
     return DenseBank(networks) if all(map(_is_dense, networks)) else ModuleBank(networks)
@@ -115,12 +115,12 @@ class DenseBank(Bank):
         self.biases.append(torch.stack([m.bias.detach()[None] for m in modules]))
 
     def keep_prob(self, layer: int) -> Tensor:
-        """With what probability each member keeps an input of a layer, (K, 1, 1)."""
+        """Return the probability with which each member keeps an input of a layer, (K, 1, 1)."""
         found: Tensor = getattr(self, f"keep_prob_{layer}")
         return found
 
     def threshold(self, layer: int) -> Tensor:
-        """16 random bits, read as a number, are at most this with the probability to keep."""
+        """Return the number that 16 random bits do not exceed with the probability to keep."""
         found: Tensor = getattr(self, f"threshold_{layer}")
         return found
 
@@ -230,13 +230,13 @@ class ModuleBank(Bank):
 
 
 def kept_entries(bits: Tensor, threshold: Tensor, shape: torch.Size) -> Tensor:
-    """1 where an entry is kept and 0 elsewhere, out of 64-bit draws, each of which serves four."""
+    """Return 1 where an entry is kept, else 0, from 64-bit draws, each of which serves four."""
     entries = bits.view(torch.int16)[: shape.numel()].view(shape)
     return entries.le_(threshold)
 
 
 def _is_dense(network: StochasticNetwork) -> bool:
-    """A flat Sequential of converted layers, dropouts and entrywise activations."""
+    """Tell whether a network is a flat Sequential of converted layers, dropouts and activations."""
     return isinstance(network.body, nn.Sequential) and all(
         isinstance(m, DropoutLinear) or type(m) is nn.Dropout or type(m) in ELEMENTWISE
         for m in network.body

@@ -30,7 +30,7 @@ class Checkpoint:
         self._next = 0.0
 
     def load(self) -> tuple[model_file.Header, dict[str, Tensor]] | None:
-        """The saved state of this very run, or None when there is none yet."""
+        """Return the saved state of this very run, or None when there is none yet."""
         if not self.path.exists():
             return None
         header, tensors = model_file.read(self.path)
@@ -44,7 +44,7 @@ class Checkpoint:
         return header, {name: torch.from_numpy(value) for name, value in tensors.items()}
 
     def due(self) -> bool:
-        """Whether it is time to save again."""
+        """Tell whether it is time to save again."""
         return time.monotonic() >= self._next
 
     def save(self, header: model_file.Header, tensors: dict[str, Tensor]) -> None:
@@ -58,7 +58,7 @@ class Checkpoint:
 
 
 def fingerprint(settings: str, contents: Iterable[Tensor | str | None]) -> str:
-    """One digest for everything that a run's result depends on."""
+    """Return one digest of everything that a run's result depends on."""
     digest = hashlib.sha256(f"{torch.__version__} {settings}".encode())
     for content in contents:
         if isinstance(content, Tensor):

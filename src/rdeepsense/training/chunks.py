@@ -70,7 +70,7 @@ def _of_members(rows: Rows, part: slice) -> Rows:
 
 
 def _joined(records: Sequence[TrainingRecord]) -> TrainingRecord:
-    """One record of all members; the curves are the first bank's where their steps differ."""
+    """Join the records of all members; the curves are the first bank's where their steps differ."""
     if len(records) == 1:
         return records[0]
     return TrainingRecord(

@@ -29,7 +29,7 @@ _where_positive = torch.ops.aten.threshold_backward.grad_input
 def step_for(
     bank: Bank, rule: ScoringRule, weight_decay: Sequence[float], rows: Rows, schedule: Schedule
 ) -> Step:
-    """The fastest step that can train this bank on these rows."""
+    """Return the fastest step that can train this bank on these rows."""
     if (
         isinstance(bank, DenseBank)
         and rows.x.device.type == "cpu"
@@ -46,7 +46,7 @@ def step_for(
 
 
 class DenseStep(Step):
-    """As `Step`, on a CPU and for `DenseBank`s of ReLU layers alone.
+    """A `Step` on a CPU, for `DenseBank`s of ReLU layers alone.
 
     The weights lie in one piece of memory and all other parameters in another, so that AdamW takes
     two calls. Masks are drawn for many steps at once.
@@ -81,7 +81,7 @@ class DenseStep(Step):
         self._shares = rule.shares(size * bank.head.entries)
 
     def _parameters(self) -> list[Tensor]:
-        """The weights in a row, the other parameters in a row; those of the bank are views."""
+        """Lay weights and other parameters out in two rows; those of the bank become views."""
         bank = self.bank
         assert isinstance(bank, DenseBank)
         weights = list(bank.weights)
@@ -120,7 +120,7 @@ class DenseStep(Step):
         self._place += 1
 
     def _forward(self, x: Tensor) -> tuple[list[Tensor], Tensor]:
-        """What every layer reads, and what the last one says."""
+        """Return what every layer reads, and the output of the last one."""
         masks = self._masks.of(self._step)
         h = x.expand(self.bank.size, *x.shape)
         if masks[0] is not None:
@@ -176,14 +176,14 @@ class DenseStep(Step):
 
 
 def _is_relu_network(bank: DenseBank) -> bool:
-    """A ReLU after every layer but the last, and nothing else."""
+    """Tell whether a ReLU follows every layer but the last, and nothing else."""
     last = len(bank.weights) - 1
     expected = [kind for layer in range(last) for kind in (layer, nn.ReLU)] + [last]
     return [s if isinstance(s, int) else type(s) for s in bank.steps] == expected
 
 
 def _in_a_row(parameters: Sequence[Tensor]) -> Tensor:
-    """One tensor that the parameters are views of from now on."""
+    """Return one tensor that the parameters are views of from now on."""
     flat = parameters[0].new_empty(sum(parameter.numel() for parameter in parameters))
     for parameter, view in zip(parameters, _views(flat, parameters), strict=True):
         parameter.data = view.copy_(parameter.detach())
@@ -191,9 +191,9 @@ def _in_a_row(parameters: Sequence[Tensor]) -> Tensor:
 
 
 def _views(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Parts of a row in these shapes; matrices with more rows than columns lie there transposed.
+    """Return parts of a row in these shapes; matrices taller than wide lie there transposed.
 
-    Products with a few columns, as for a mean and a variance, are several times faster so.
+    Products with a few columns, as for a mean and a variance, are several times faster this way.
     """
     parts = flat.split([parameter.numel() for parameter in like])
     return [

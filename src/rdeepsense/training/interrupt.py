@@ -1,4 +1,4 @@
-"""Ctrl-C stops a run between two steps, so that nothing is left half done."""
+"""Stopping a run at Ctrl-C between two steps, so that nothing is left half done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 
 
 class StopOnInterrupt:
-    """While open, the first Ctrl-C sets `requested`; the second one interrupts as usual."""
+    """A context in which the first Ctrl-C sets `requested`; the second interrupts as usual."""
 
     def __init__(self) -> None:
         self.requested = False

@@ -18,12 +18,13 @@ import torch
 from torch import Tensor
 
 from rdeepsense.errors import TrainingError
+from rdeepsense.model_file import under
 from rdeepsense.progress import Progress, Silent
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.average import EVERY, MovingAverage
 from rdeepsense.training.bank import Bank
-from rdeepsense.training.capture import fastest, tensor_cores
 from rdeepsense.training.checkpoint import Checkpoint, fingerprint
+from rdeepsense.training.cuda import accelerate, tensor_cores
 from rdeepsense.training.dense_step import step_for
 from rdeepsense.training.interrupt import StopOnInterrupt
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
@@ -48,7 +49,7 @@ def train(
     """Train the bank in place; afterwards it has kept each member's best step by validation NLL.
 
     The weight decay is AdamW's, on weights only: W <- (1 - lr decay) W before each step, one per
-    member. `mode` says how a GPU takes its steps ("eager", "captured", "compiled"; None chooses).
+    member. `mode` is how a GPU takes its steps ("eager", "captured", "compiled"; None chooses).
     With a `checkpoint` path the state is saved there as training goes on, and a run whose
     state is found there goes on from it.
     """
@@ -56,7 +57,7 @@ def train(
     progress = progress or Silent()
     device = rows.x.device
     with (
-        _random_numbers_of_our_own(device),
+        _separate_random_numbers(device),
         sensible_threads(bank.size * schedule.batch_size * bank.width**2),
         StopOnInterrupt() as stop,
         closing(progress),
@@ -94,7 +95,7 @@ def train(
 
 
 def validation_nll(bank: Bank, rows: Rows) -> Tensor:
-    """The mean NLL of each member's single deterministic pass, in float64 on the CPU."""
+    """Return the mean NLL of each member's single deterministic pass, in float64 on the CPU."""
     bank.eval()
     total = torch.zeros(bank.size, dtype=torch.float64, device=rows.x.device)
     weight = torch.ones(1, len(rows)).to(rows.x) if rows.weight is None else rows.weight
@@ -127,7 +128,7 @@ class _Run:
         self.rows, self.validation, self.schedule = rows, validation, schedule
         self.device = rows.x.device
         self.one_step = step_for(bank, rule, weight_decay, rows, schedule)
-        self._take = fastest(self.one_step, schedule.last_step, mode)
+        self._take = accelerate(self.one_step, schedule.last_step, mode)
         self.steps = 0
         self.best_nll = torch.full((bank.size,), torch.inf, dtype=torch.float64)
         self.best_step = torch.zeros(bank.size, dtype=torch.int64)
@@ -203,9 +204,9 @@ class _Run:
             return None
         header, tensors = saved
         self.steps, self.evaluated_at = header["steps"], list(header["evaluated_at"])
-        self.bank.load_state_dict(_under("bank.", tensors))
-        self.bank.kept = {k: v.to(self.device) for k, v in _under("kept.", tensors).items()}
-        self.average.load(_under("average.", tensors))
+        self.bank.load_state_dict(under("bank", tensors))
+        self.bank.kept = {k: v.to(self.device) for k, v in under("kept", tensors).items()}
+        self.average.load(under("average", tensors))
         for name, moments in self._moments():
             for number, moment in enumerate(moments):
                 moment.copy_(tensors[f"adam.{name}.{number}"])
@@ -220,12 +221,8 @@ class _Run:
         return self.steps
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-
-
 @contextmanager
-def _random_numbers_of_our_own(device: torch.device) -> Iterator[None]:
+def _separate_random_numbers(device: torch.device) -> Iterator[None]:
     """Leave the caller's random numbers as they were."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         yield

@@ -1,4 +1,4 @@
-"""Dropout masks of many steps at once: for a small network they cost next to nothing then."""
+"""Dropout masks of many steps at once, which cost a small network next to nothing."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ ENTRIES = 200_000  # drawn at once, unless one step takes more
 class Masks:
     """Entries 1 / keep with the probability to keep, else 0, before the layers that drop.
 
-    Steps share a draw in blocks, each with a seed of its own, so that the masks of a step depend on
+    Steps share a draw in blocks, each with its own seed, so that the masks of a step depend on
     its number alone.
     """
 
-    def __init__(self, bank: DenseBank, rows: int, widths: Sequence[int], seed: int) -> None:
+    def __init__(
+        self,
+        bank: DenseBank,
+        rows: int,
+        widths: Sequence[int],
+        seed: int,
+        entries: int = ENTRIES,
+    ) -> None:
         self._seed = seed
         sizes = [bank.size * rows * width for width in widths]
         step = sum(size for size, drops in zip(sizes, bank.drops, strict=True) if drops)
-        self.block = max(1, ENTRIES // max(1, step))
+        self.block = max(1, entries // max(1, step))
         self._drawn: list[tuple[Tensor, Tensor, Tensor]] = []  # masks, threshold, keep_prob
         columns: list[Sequence[Tensor | None]] = []
         for layer, width in enumerate(widths):
@@ -38,7 +45,7 @@ class Masks:
         self._present = -1
 
     def of(self, step: int) -> tuple[Tensor | None, ...]:
-        """One mask for each layer; None where nothing is dropped."""
+        """Return one mask for each layer; None where nothing is dropped."""
         block, place = divmod(step, self.block)
         if block != self._present:
             self._draw(block)

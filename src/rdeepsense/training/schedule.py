@@ -1,4 +1,4 @@
-"""What a run is given and what it gives back: rows, schedule, record."""
+"""The arguments and the result of a training run: rows, schedule, record."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Rows:
         """Bring the rows of this window; in memory every window is the whole table."""
 
     def signature(self) -> list[Tensor | str | None]:
-        """What a checkpoint's fingerprint is made of."""
+        """Return what a checkpoint's fingerprint is made of."""
         return [self.x, self.y, self.weight]
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long, how fast and from which seed. `patience` counts evaluations without a new best."""
+    """The length, pace and seed of a run. `patience` counts evaluations without a new best."""
 
     steps: int
     batch_size: int
@@ -52,7 +52,7 @@ class Schedule:
     patience: int
     seed: int
     stop_at: int | None = None  # a step to end at, with the learning rate still that of `steps`
-    together: int = 1  # so many members in a row share one best step, that of their mean NLL
+    together: int = 1  # members in a row that share one best step, that of their mean NLL
     adversarial: float = 0.0  # size of the fast gradient sign step, in scaled inputs
 
     @property
@@ -69,7 +69,7 @@ class Schedule:
         epochs: int | None = None,
         batch_size: int | None = None,
     ) -> Schedule:
-        """The default recipe: 2,500 to 4,000 steps, batches that grow with the table.
+        """Return the default recipe: 2,500 to 4,000 steps, batches that grow with the table.
 
         Validation takes place about 50 times, less often when it would cost more than a sixth of
         the training (a validation row costs a third of a training row).
@@ -86,14 +86,14 @@ class Schedule:
         return cls(steps, batch_size, learning_rate, evaluate_every, EVALUATIONS // 2, seed)
 
     def learning_rates(self) -> Tensor:
-        """Cosine: lr/2 (1 + cos(pi step / steps)), one for every step."""
+        """Return a cosine, lr/2 (1 + cos(pi step / steps)), one rate for every step."""
         step = torch.arange(self.steps, dtype=torch.float64)
         return (0.5 * self.learning_rate * (1 + torch.cos(math.pi * step / self.steps))).float()
 
 
 @dataclass
 class TrainingRecord:
-    """What happened. Lists hold one value per member; `history` one list per evaluation."""
+    """The course of a run. Lists hold one value per member; `history` one list per evaluation."""
 
     best_nll: list[float]
     best_step: list[int]

@@ -19,7 +19,7 @@ class Step:
     """Gather, forward, scoring rule, backward, clipping, AdamW.
 
     Whatever changes from step to step is a tensor on the device: the order of the rows, the
-    position in it, the number of steps taken (which says the learning rate) and Adam's moments.
+    position in it, the number of steps taken (which sets the learning rate) and Adam's moments.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Step:
         return [p for p in self.bank.parameters() if p.requires_grad]
 
     def go_to(self, step: int) -> None:
-        """Take up a run after so many steps."""
+        """Take up a run after this many steps."""
         self.taken.fill_(step)
 
     def __call__(self) -> None:
@@ -58,7 +58,7 @@ class Step:
         self.update(list(gradients))
 
     def shuffle(self, window: int, position: int) -> None:
-        """A new order of the rows, without replacement, an odd last batch left out."""
+        """Draw a new order of the rows, without replacement, an odd last batch left out."""
         generator = torch.Generator(self.device)
         generator.manual_seed(self.schedule.seed * 1_000_003 + window)
         order = torch.randperm(len(self.rows), generator=generator, device=self.device)
@@ -66,7 +66,7 @@ class Step:
         self.position.fill_(position)
 
     def loss(self) -> Tensor:
-        """The sum of the members' losses on the batch at the present position."""
+        """Return the sum of the members' losses on the batch at the present position."""
         index = self.order.index_select(0, self.position)[0]
         x, y = self.rows.x.index_select(0, index), self.rows.y.index_select(0, index)
         weight = self.rows.weight
@@ -78,7 +78,7 @@ class Step:
         return loss.sum()
 
     def _attacked(self, x: Tensor, y: Tensor) -> Tensor:
-        """x + eps sign(d loss / d x), for each member its own (fast gradient sign method)."""
+        """Return x + eps sign(d loss / d x) of each member (fast gradient sign method)."""
         own = x.expand(self.bank.size, *x.shape).clone().requires_grad_()
         loss = self.rule(self.bank(own, each=True), y).sum()
         (gradient,) = torch.autograd.grad(loss, own)
@@ -115,7 +115,7 @@ class Step:
         )
 
     def _adam(self, gradients: list[Tensor], lr: Tensor) -> None:
-        """W <- W - lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps), which a compiler fuses."""
+        """Take W <- W - lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps), which compilers fuse."""
         t = self.taken.float()
         rate, root = lr / (1 - BETA1**t), (1 - BETA2**t).sqrt()
         moments = zip(self.first, self.second, strict=True)

@@ -1,4 +1,4 @@
-"""How many threads a step deserves: waking a second one costs more than a small step takes."""
+"""The number of threads of a step: waking a second one costs more than a small step takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ONE_THREAD_BELOW = 16_000_000  # multiply-adds of the widest layer, over members
 
 @contextmanager
 def sensible_threads(work: int) -> Iterator[None]:
-    """One thread for small steps; the number that was set comes back afterwards."""
+    """Use one thread for small steps; the number that was set comes back afterwards."""
     before = torch.get_num_threads()
     if work < ONE_THREAD_BELOW:
         torch.set_num_threads(1)

@@ -25,8 +25,8 @@ Place = tuple[int, int]  # the epoch and the part
 class Windows:
     """Windows of `size` rows out of parts with `counts` rows, which `read(part)` gives.
 
-    So many `readers` read parts at the same time. `pinned` windows lie where a GPU fetches them
-    from without a detour.
+    `readers` threads read parts at the same time. `pinned` windows lie in page-locked memory,
+    which a GPU reads directly.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Windows:
         self._ahead: tuple[int, Future[Pair]] | None = None
 
     def window(self, number: int) -> Pair:
-        """The window of this number; the one after it is being read when this returns."""
+        """Return the window of this number; the one after it is being read meanwhile."""
         if self._ahead is not None and self._ahead[0] == number:
             pair = self._ahead[1].result()
         else:
@@ -71,7 +71,7 @@ class Windows:
         return x, y
 
     def _plan(self, number: int) -> Iterator[tuple[Place, slice]]:
-        """The pieces of a window: which part in which epoch, and which of its rows."""
+        """Yield the pieces of a window: which part in which epoch, and which of its rows."""
         epoch, offset = divmod(number * self.size, self.rows)
         missing = self.size
         while missing:

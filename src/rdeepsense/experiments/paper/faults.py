@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense import metrics
-from rdeepsense.calibration.reject import doubt, epistemic_doubt
+from rdeepsense.calibration.reject import epistemic_score, predicted_score
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.epistemic.novelty import MOST_ROWS
 from rdeepsense.experiments.paper.study import Parts
@@ -28,7 +28,7 @@ Predict = Callable[[Rows], AnyDistribution]
 
 
 class KnowsUnknown(Protocol):
-    """A model with a novelty score; `epistemic_doubt` finds the rest that it needs."""
+    """A model with a novelty score; `epistemic_score` finds the rest that it needs."""
 
     def fit_novelty(self, X: ArrayLike, held_out: ArrayLike) -> Self:
         """Learn what inputs are usual."""
@@ -53,9 +53,9 @@ def reactions(
     together = np.concatenate([validation, *kinds.values()])
     dist = predict(together)
     spread = np.ones(1) if dist.is_categorical else targets.reshape(len(targets), -1).std(axis=0)
-    scores = {"": doubt(dist, spread)}
+    scores = {"": predicted_score(dist, spread)}
     if model is not None:
-        scores["_epistemic"] = epistemic_doubt(model, together, "laplace", spread)
+        scores["_epistemic"] = epistemic_score(model, together, "laplace", spread)
         rows, _ = parts.train(MOST_ROWS, seed)
         scores["_novelty"] = model.fit_novelty(rows, validation).novelty(together)
     ends = np.cumsum([len(validation), *(len(rows) for rows in kinds.values())])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
-from rdeepsense.calibration.reject import doubt
+from rdeepsense.calibration.reject import predicted_score
 from rdeepsense.distributions import AnyDistribution, Categorical, Mixture
 from rdeepsense.experiments.paper.jackknife import (
     Floats,
@@ -170,7 +170,7 @@ def _risk_coverage(dist: AnyDistribution, rows: dict[str, Floats], parts: Parts)
         risk, name = 1 - rows["accuracy"], "error rate"
     else:
         risk, name = rows["mae"], f"MAE ({parts.task.unit})"
-    coverage, mean = metrics.risk_coverage(doubt(dist), risk)
+    coverage, mean = metrics.risk_coverage(predicted_score(dist), risk)
     ends = np.searchsorted(coverage, np.array(KEPT) - 1e-9)
     return RiskCurve(list(KEPT), rounded(mean[ends]), name)
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rdeepsense.arrays import Floats as Array
 from rdeepsense.distributions import Gaussian
-from rdeepsense.distributions.checks import Array
 from rdeepsense.experiments.tasks.bpest import LENGTH, RATE
 from rdeepsense.experiments.tasks.simulate import draws
 from rdeepsense.experiments.tasks.task import Task

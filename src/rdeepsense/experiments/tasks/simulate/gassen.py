@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rdeepsense.arrays import Floats as Array
 from rdeepsense.distributions import StudentT
-from rdeepsense.distributions.checks import Array
 from rdeepsense.experiments.tasks.gassen import SENSORS
 from rdeepsense.experiments.tasks.simulate import draws
 from rdeepsense.experiments.tasks.task import Task

@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from rdeepsense.arrays import Floats as Array
 from rdeepsense.distributions import Categorical
-from rdeepsense.distributions.checks import Array
 from rdeepsense.experiments.tasks.hhar import ACTIVITIES, LENGTH, RATE, spectra, spectra_names
 from rdeepsense.experiments.tasks.simulate import draws
 from rdeepsense.experiments.tasks.task import Task

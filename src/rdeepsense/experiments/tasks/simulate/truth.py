@@ -7,7 +7,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rdeepsense.distributions.checks import Array, Seed, count, generator
+from rdeepsense.arrays import Floats as Array
+from rdeepsense.distributions.checks import Seed, count, generator
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.tasks.task import Truth
 

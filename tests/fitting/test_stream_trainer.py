@@ -15,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 
 import rdeepsense as rds
-from rdeepsense.data import stream as opening
+from rdeepsense.data import stream
 from rdeepsense.data.accumulators import Moments, Reservoir
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import CheckpointError, InputError
 from rdeepsense.experiments.tasks.known_truth import FEATURES, kl_from_truth, simulate
-from rdeepsense.fitting import stream_trainer as streaming
+from rdeepsense.fitting import stream_trainer
 
 SMALL = 60_000  # bytes: windows of some 200 rows
 
@@ -56,14 +56,14 @@ def folder(tmp_path: Path) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, torch.Tensor]]:
     """The row groups read for training, with the inputs that came of them, in turn."""
     seen: list[tuple[int, torch.Tensor]] = []
-    read = streaming.Reader.__call__
+    read = stream_trainer.Reader.__call__
 
     def spy(self: Any, part: int) -> Any:
         x, y = read(self, part)
         seen.append((part, x))
         return x, y
 
-    monkeypatch.setattr(streaming.Reader, "__call__", spy)
+    monkeypatch.setattr(stream_trainer.Reader, "__call__", spy)
     return seen
 
 
@@ -110,7 +110,7 @@ def test_every_row_trains_or_validates_and_none_does_both(folder: Path, reads: l
     assert len(joined) == trained + held
     assert len(np.unique(np.concatenate([joined, table]), axis=0)) == 1_500
     # More may have drawn to validate than the budget keeps; these are not trained on either.
-    assert held == opening.rows_to_keep(SMALL, 5)
+    assert held == stream.rows_to_keep(SMALL, 5)
     assert 1_400 < trained + held <= 1_500
 
 
@@ -248,17 +248,17 @@ def test_a_reservoir_keeps_the_smallest_keys_in_their_order() -> None:
 
 def test_the_window_is_what_the_budget_holds() -> None:
     rows = {"batch": 64, "row": 20, "raw": 40, "group": 1_000, "readers": 1}
-    size = streaming.window_rows(4_000_000, 10**6, **rows)
+    size = stream_trainer.window_rows(4_000_000, 10**6, **rows)
     assert size == (2_500_000 - 1_000 * 140) // 84 // 64 * 64 == 28_032
-    assert streaming.window_rows(4_000_000, 54_545, **rows) == 54_545  # all at once
-    assert streaming.window_rows(4_000_000, 54_546, **rows) == 28_032
-    four = streaming.window_rows(4_000_000, 10**6, **rows | {"readers": 4})
+    assert stream_trainer.window_rows(4_000_000, 54_545, **rows) == 54_545  # all at once
+    assert stream_trainer.window_rows(4_000_000, 54_546, **rows) == 28_032
+    four = stream_trainer.window_rows(4_000_000, 10**6, **rows | {"readers": 4})
     assert four == (2_500_000 - 1_000 * 380) // 84 // 64 * 64 == 25_216
-    assert opening.rows_to_keep(2**30, 17) == 100_000
-    assert opening.rows_to_keep(12_000_000, 10) == 4_166
+    assert stream.rows_to_keep(2**30, 17) == 100_000
+    assert stream.rows_to_keep(12_000_000, 10) == 4_166
     with pytest.raises(InputError, match="give 232,602 bytes at least"):
-        streaming.window_rows(232_600, 10**6, **rows)
-    assert streaming.window_rows(232_602, 10**6, **rows) == 64
+        stream_trainer.window_rows(232_600, 10**6, **rows)
+    assert stream_trainer.window_rows(232_602, 10**6, **rows) == 64
 
 
 def test_a_killed_fit_goes_on_and_only_with_its_own_files(
@@ -266,7 +266,7 @@ def test_a_killed_fit_goes_on_and_only_with_its_own_files(
 ) -> None:
     path = tmp_path / "state"
     whole = quick().fit(folder, "y", memory=SMALL)
-    turn, turns = streaming.StreamedRows.turn_to, []
+    turn, turns = stream_trainer.StreamedRows.turn_to, []
 
     def stop(self: Any, window: int) -> None:
         turns.append(window)
@@ -274,7 +274,7 @@ def test_a_killed_fit_goes_on_and_only_with_its_own_files(
             raise KeyError("killed")
         turn(self, window)
 
-    monkeypatch.setattr(streaming.StreamedRows, "turn_to", stop)
+    monkeypatch.setattr(stream_trainer.StreamedRows, "turn_to", stop)
     with pytest.raises(KeyError):
         quick(checkpoint=path).fit(folder, "y", memory=SMALL)
     resumed = quick(checkpoint=path).fit(folder, "y", memory=SMALL)
@@ -288,14 +288,14 @@ def test_a_killed_fit_goes_on_and_only_with_its_own_files(
 
 
 def test_a_file_that_disappears_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    survey = opening.survey
+    survey = stream.survey
 
     def then_remove(*args: Any) -> Any:
         found = survey(*args)
         (folder / "1.parquet").unlink()
         return found
 
-    monkeypatch.setattr(opening, "survey", then_remove)
+    monkeypatch.setattr(stream, "survey", then_remove)
     with pytest.raises(InputError, match=r"1\.parquet: cannot be read any more"):
         quick().fit(folder, "y")
 

@@ -20,8 +20,8 @@ WARM_UP = 3  # real steps, taken one by one before the recording
 COMPILE_FROM = 50_000  # steps: 0.2 to 0.3 ms are saved in each, against 5 to 17 s of compiling
 
 
-def fastest(step: Step, steps: int, mode: str | None = None) -> Callable[[], None]:
-    """How to take a step on this device; `mode` is "eager", "captured" or "compiled"."""
+def accelerate(step: Step, steps: int, mode: str | None = None) -> Callable[[], None]:
+    """Choose how to take a step on this device: `mode` "eager", "captured" or "compiled"."""
     if step.device.type != "cuda":
         return step
     if mode is None:
@@ -31,7 +31,7 @@ def fastest(step: Step, steps: int, mode: str | None = None) -> Callable[[], Non
 
 
 class _Eager:
-    """Kernel by kernel."""
+    """A step taken kernel by kernel."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -42,7 +42,7 @@ class _Eager:
 
 
 class _Captured:
-    """The first steps kernel by kernel on a stream of their own, then replays of the recording."""
+    """A step that is recorded after a few, taken kernel by kernel, and replayed from then on."""
 
     def __init__(self, step: Step, compiled: bool) -> None:
         self._step, self._taken = step, 0
@@ -93,7 +93,7 @@ class _Captured:
 
 @contextmanager
 def tensor_cores() -> Iterator[None]:
-    """Matrix products of a GPU in TF32, whatever is set outside."""
+    """Compute a GPU's matrix products in TF32, whatever is set outside."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:
