@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import torch
@@ -63,6 +64,13 @@ class ScoringRule:
             outputs = entries.ndim - 1 - rows_at
             entries = entries * weight.view(*weight.shape, *[1] * outputs)
         return entries.flatten(1).mean(1) if rows_at else entries.mean()
+
+    def members(self, part: slice) -> ScoringRule:
+        """Return the rule of some of the members."""
+        own = copy.copy(self)
+        if isinstance(self.alpha, Tensor):
+            own.alpha = self.alpha[part]
+        return own
 
     def shares(self, entries: int) -> tuple[Tensor, Tensor]:
         """Return the weights (K, 1, 1) of an entry's NLL and of its error in a member's mean."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from rdeepsense.data.rows import SET_ASIDE, Pair
 from rdeepsense.data.splits import validation_fraction
 from rdeepsense.data.survey import Bounds, Columns, Survey, group_draws, survey
 from rdeepsense.errors import InputError
-from rdeepsense.progress import Progress
+from rdeepsense.progress import progress_for
 
 MOST_KEPT = 100_000  # rows of each kind
 COPIES = 3  # of a kept row in float64: itself, and what is made of it to judge by
@@ -53,7 +52,7 @@ def split_parquet(
     set_aside: bool,
     seed: int,
     memory: int,
-    progress: Callable[[], Progress],
+    verbose: bool,
 ) -> ParquetSplit:
     """Read the table once: what training needs to know of it, and the rows that stay in memory."""
     check_whole("memory", memory, 1)
@@ -61,7 +60,7 @@ def split_parquet(
     if table.rows < FEWEST_ROWS:
         raise InputError(f"{table.path}: has {table.rows} rows; at least {FEWEST_ROWS} are needed")
     most = rows_to_keep(memory, len(columns.inputs) + len(columns.targets))
-    found = _survey(table, columns, most, seed, hold_out, set_aside, progress)
+    found = _survey(table, columns, most, seed, hold_out, set_aside, verbose)
     if not found.inputs.count.all():
         empty = columns.inputs[int(found.inputs.count.argmin())]
         raise InputError(f"{table.path}: column {empty!r} has no value at all, so it has no mean")
@@ -137,7 +136,7 @@ def _survey(
     seed: int,
     hold: bool,
     set_aside: bool,
-    progress: Callable[[], Progress],
+    verbose: bool,
 ) -> Survey:
     """Read the table once, and again where chance left a side without rows."""
     share = most / table.rows
@@ -146,11 +145,11 @@ def _survey(
     bounds = Bounds(aside, aside + held)
     if columns.groups is not None:
         bounds = _whole_groups(bounds, group_draws(table, columns.groups, seed), table)
-    found = survey(table, columns, bounds, most, seed, progress())
+    found = survey(table, columns, bounds, most, seed, progress_for(verbose))
     low, high = found.draws
     if hold and not aside and low < high and not (len(found.held) and len(found.sample)):
         bounds = Bounds(0.0, float(np.nextafter(low, 1)))
-        found = survey(table, columns, bounds, most, seed, progress())
+        found = survey(table, columns, bounds, most, seed, progress_for(verbose))
     for rows, needed in ((found.aside, aside), (found.held, held), (found.sample, True)):
         if needed and not len(rows):
             raise InputError(f"{table.path}: has too few different inputs to split")

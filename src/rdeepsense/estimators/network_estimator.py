@@ -25,7 +25,6 @@ from rdeepsense.fitting.stream_trainer import ParquetRows
 from rdeepsense.fitting.target import Target
 from rdeepsense.model_file import Header, Tensors
 from rdeepsense.networks import Architecture, architecture_of
-from rdeepsense.progress import progress_for
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -71,7 +70,7 @@ class NetworkEstimator(DistributionEstimator):
     def _training(self) -> Train:
         spec = self._spec()
         for candidate in spec.grid:
-            spec.rule([candidate.alpha], spec.beta)
+            spec.scoring_rule([candidate.alpha])
         return partial(fit_networks, spec)
 
     def _spec(self) -> FitSpec:
@@ -130,7 +129,7 @@ class NetworkEstimator(DistributionEstimator):
             set_aside=self._after().set_aside,
             seed=self._seed(),
             memory=memory,
-            progress=lambda: progress_for(self.verbose),
+            verbose=self.verbose,
         )
         inputs = split.columns.inputs
         self.feature_names_in_ = np.array(inputs, dtype=object)

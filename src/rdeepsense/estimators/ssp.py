@@ -6,7 +6,6 @@ Networks without dropout, each from its own initial weights, trained with a prop
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rdeepsense.data import checks
@@ -17,7 +16,6 @@ from rdeepsense.estimators.rdeepsense import likelihood_calibration, regression_
 from rdeepsense.fitting.candidates import Candidate, candidates
 from rdeepsense.fitting.passes import Members, Passes
 from rdeepsense.fitting.spec import FitSpec
-from rdeepsense.scoring import BrierScore, ScoringRule
 
 ADVERSARIAL_STEP = 0.05  # standard deviations of an input: about 1 % of its range, as in its paper
 
@@ -67,8 +65,4 @@ class SSPClassifier(Classifier, SSP):
         return candidates(("categorical",), 0.0, 0.0)
 
     def _spec(self) -> FitSpec:
-        return replace(super()._spec(), rule=_brier)
-
-
-def _brier(alphas: Sequence[float], beta: float) -> ScoringRule:
-    return BrierScore(len(alphas))
+        return replace(super()._spec(), brier=True)

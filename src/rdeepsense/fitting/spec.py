@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,10 +10,9 @@ import torch
 from rdeepsense.fitting.candidates import Candidate, Criterion
 from rdeepsense.fitting.passes import Passes
 from rdeepsense.networks import Architecture
-from rdeepsense.scoring import ScoringRule
+from rdeepsense.scoring import BrierScore, ScoringRule
 
 CPU = torch.device("cpu")
-Rule = Callable[[Sequence[float], float], ScoringRule]  # of members' alphas, and of beta
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class FitSpec:
     grid: tuple[Candidate, ...]
     passes: Passes
     after: AfterTraining
-    rule: Rule = ScoringRule
+    brier: bool = False  # train with the Brier score alone, whatever alpha is
     criterion: Criterion = "nll"
     members: int = 1  # networks of each candidate
     beta: float = 0.0
@@ -49,3 +47,7 @@ class FitSpec:
     checkpoint: str | os.PathLike[str] | None = None
     device: torch.device = CPU
     verbose: bool = False
+
+    def scoring_rule(self, alphas: list[float]) -> ScoringRule:
+        """Return the loss of members with these alphas."""
+        return BrierScore(len(alphas)) if self.brier else ScoringRule(alphas, self.beta)

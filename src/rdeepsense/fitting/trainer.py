@@ -141,7 +141,7 @@ class Trainer:
         path = spec.checkpoint
         done, record = train_networks(
             networks,
-            lambda part: spec.rule(alphas[part], spec.beta),
+            spec.scoring_rule(alphas),
             spec.weight_decay,
             rows,
             held,

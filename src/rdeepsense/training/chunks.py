@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rdeepsense.dropout import StochasticNetwork
@@ -21,7 +21,7 @@ ACTIVATIONS = {"cpu": 1_000_000, "cuda": 50_000_000}
 
 def train_networks(
     networks: Sequence[StochasticNetwork],
-    rule: Callable[[slice], ScoringRule],
+    rule: ScoringRule,
     weight_decay: float,
     rows: Rows,
     validation: Rows,
@@ -32,7 +32,7 @@ def train_networks(
 ) -> tuple[list[StochasticNetwork], TrainingRecord]:
     """Train all networks side by side; they come back with their best steps, and the record.
 
-    `rule` gives the scoring rule of the members in a slice.
+    `rule` has one alpha for each of them.
     """
     width = stack(networks[:1]).width
     most = ACTIVATIONS["cuda" if rows.x.is_cuda else "cpu"]
@@ -47,7 +47,7 @@ def train_networks(
         several = len(networks) > size
         record = train(
             bank,
-            rule(part),
+            rule.members(part),
             [weight_decay] * bank.size,
             _of_members(rows, part),
             _of_members(validation, part),
