@@ -196,3 +196,9 @@ def test_members_of_a_network_of_ones_own_differ() -> None:
     model = rds.SSPRegressor(members=2, network=network, epochs=3, random_state=0, device="cpu")
     parts = model.fit(TASK.X, TASK.y).predict_dist(TEST.X).components
     assert parts[0] != parts[1]
+
+
+def test_passes_follow_the_parameters_of_a_fitted_model() -> None:
+    model = REGRESSORS["MCDrop"](samples=4).fit(TASK.X, TASK.y)
+    again = model.predict_dist(TEST.X, samples=9)
+    assert model.set_params(samples=9).predict_dist(TEST.X) == again

@@ -266,8 +266,9 @@ class DistributionEstimator(BaseEstimator):
         check_is_fitted(self)
         if samples is not None:
             checks.check_whole("samples", samples, 1)
-        passes = None if samples is None else self._passes(samples)
-        return self.fitted_.distribution(self._rows(X), passes=passes, device=self._where())
+        return self.fitted_.distribution(
+            self._rows(X), passes=self._passes(samples), device=self._where()
+        )
 
     def _thresholds(self, coverage: float, rows: int, groups: ArrayLike | None) -> Floats:
         if self.fitted_.conformal is None:
