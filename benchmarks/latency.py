@@ -24,7 +24,7 @@ import torch
 
 import rdeepsense as rds
 from rdeepsense.deploy.profile import energy
-from rdeepsense.deploy.profile.candidate import Candidate, Missing
+from rdeepsense.deploy.profile.candidate import Missing, ProfileCandidate
 from rdeepsense.deploy.profile.candidates import candidate
 from rdeepsense.deploy.profile.devices import DEFAULT
 from rdeepsense.deploy.profile.measure import measure
@@ -78,9 +78,9 @@ def zeros(profiled: ProfiledModel) -> list[float]:
     return shares
 
 
-def candidates_of(profiled: ProfiledModel) -> list[Candidate | Missing]:
+def candidates_of(profiled: ProfiledModel) -> list[ProfileCandidate | Missing]:
     """Peers first, then all forms of the library."""
-    found: list[Candidate | Missing] = list(latency_peers.onnxruntime_candidates(profiled))
+    found: list[ProfileCandidate | Missing] = list(latency_peers.onnxruntime_candidates(profiled))
     try:
         found += latency_peers.litert_candidates(profiled)
     except MissingExtraError as error:

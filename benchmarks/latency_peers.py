@@ -14,7 +14,7 @@ import numpy as np
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import standardised
-from rdeepsense.deploy.profile.candidate import Candidate, peak_of_python, timed
+from rdeepsense.deploy.profile.candidate import ProfileCandidate, peak_of_python, timed
 from rdeepsense.deploy.profile.candidates import session_candidate
 from rdeepsense.deploy.profile.profiled_model import ProfiledModel
 from rdeepsense.errors import require
@@ -36,7 +36,7 @@ def scaled(profiled: ProfiledModel) -> tuple[Any, list[tuple[Any, Any]]]:
     return (profiled.row - centre) * per_scale, plain
 
 
-def onnxruntime_candidates(profiled: ProfiledModel) -> list[Candidate]:
+def onnxruntime_candidates(profiled: ProfiledModel) -> list[ProfileCandidate]:
     """float32, and what `quantize_dynamic` makes of it, per tensor (its default) and channel."""
     onnx: Any = require("onnx", "export")
     quantisation: Any = require("onnxruntime.quantization", "export")
@@ -90,7 +90,7 @@ def _onnx_model(onnx: Any, folded: Folded, layers: list[tuple[Any, Any]]) -> Any
     return onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
 
 
-def litert_candidates(profiled: ProfiledModel) -> list[Candidate]:
+def litert_candidates(profiled: ProfiledModel) -> list[ProfileCandidate]:
     """float32, and int8 weights per channel with float activations (dynamic)."""
     interpreters: Any = require("ai_edge_litert.interpreter", "bench")
     forms = []
@@ -103,7 +103,7 @@ def litert_candidates(profiled: ProfiledModel) -> list[Candidate]:
 
 def _litert_candidate(
     interpreters: Any, name: str, file: Path, profiled: ProfiledModel, int8: bool
-) -> Candidate:
+) -> ProfileCandidate:
     from importlib.metadata import version
 
     interpreter = interpreters.Interpreter(str(file), num_threads=1)
@@ -117,7 +117,7 @@ def _litert_candidate(
         run()
         return get(made["index"])
 
-    return Candidate(
+    return ProfileCandidate(
         name,
         f"LiteRT {version('ai-edge-litert')}, {'int8 dynamic' if int8 else 'float32'}, no head",
         timed(call),
