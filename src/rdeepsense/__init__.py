@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rdeepsense import metrics, networks
+    from rdeepsense import deploy, heads, metrics, networks
     from rdeepsense.calibration.reject import RejectOption
     from rdeepsense.deploy.export import export
     from rdeepsense.deploy.profile.side_by_side import profile
@@ -77,7 +77,7 @@ _EXPORTS = {
     "ScoringRule": "scoring",
     "wrap": "estimators.wrap",
 }
-_MODULES = ("metrics", "networks")
+_MODULES = ("deploy", "heads", "metrics", "networks")
 
 __all__ = [
     "Categorical",
@@ -106,8 +106,10 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "deploy",
     "epistemic_variance",
     "export",
+    "heads",
     "load",
     "metrics",
     "networks",

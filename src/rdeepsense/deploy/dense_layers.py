@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
 
-Floats = NDArray[np.float64]
 WeightBias = tuple[Floats, Floats]
 FOLDABLE = (nn.Linear, nn.ReLU, nn.Dropout, nn.Identity)
 

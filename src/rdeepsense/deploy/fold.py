@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from rdeepsense import __version__
+from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Calibration, Isotonic, Scale, Temperature
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data.scaling import Scaler
@@ -39,7 +40,6 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.heads import HEADS, Head
 from rdeepsense.link import Column, Expression, LocationWidth, Operation
 
-Floats = NDArray[np.float64]
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 

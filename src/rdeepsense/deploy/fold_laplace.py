@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rdeepsense.deploy.folded.laplace import Floats, LastLayerLaplace, triangular
+from rdeepsense.arrays import Floats
+from rdeepsense.deploy.folded.laplace import LastLayerLaplace, triangular
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import Fitted

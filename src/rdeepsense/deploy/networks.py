@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.laplace import size, triangular
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
@@ -20,8 +21,6 @@ from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import Outputs, apart
 from rdeepsense.errors import InputError
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 REACH = 1e6  # standard deviations; far inside of what float32 carries through five layers
 HALF_CHANGE = 2e-3  # of the std, or in probability: what half floats may move a prediction by
 DRAWN_ROWS = 256

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
+from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Runner
 from rdeepsense.distributions import AnyDistribution, Categorical, LocationScale, Recalibrated
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 
-Floats = NDArray[np.float64]
 Figures = dict[str, float]
 REGRESSION = ("nll", "coverage_90", "deviation_area", "mae")
 CLASSES = ("nll", "accuracy", "ece")

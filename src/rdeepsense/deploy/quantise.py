@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.deploy.networks import standardised
 from rdeepsense.errors import InputError
 
-Floats = NDArray[np.float64]
 # Centre and 1 / scale of the inputs, and the layers that take (x - centre) / scale.
 Ready = tuple[NDArray[np.float32], NDArray[np.float32], list[DenseLayer]]
-Singles = NDArray[np.float32]
 LEVELS = 32_767  # steps of an input on each side of its centre
 LEAST_REACH = 8.0  # standard deviations
 BYTE = 255

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rdeepsense import metrics
+from rdeepsense.arrays import Floats
 from rdeepsense.distributions import Gaussian, RegressionDistribution
 from rdeepsense.errors import require
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 
 BLUE, VERMILION, GREY, INK = "#0072B2", "#D55E00", "#7F7F7F", "#222222"
 COVERAGE = 0.9

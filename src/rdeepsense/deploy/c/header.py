@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import labelled, number, remark
-from rdeepsense.deploy.folded.model import Floats
 
 SCRATCH = """
 /* What predict needs for its sums; the caller gives it, aligned for float. */"""

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.c.text import identifier
-from rdeepsense.deploy.folded.facts import Floats, Intervals, Texts
+from rdeepsense.deploy.folded.facts import Intervals, Texts
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd
-from rdeepsense.deploy.networks import FloatNetwork, Singles
+from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.errors import InputError
 from rdeepsense.link import Link, Softmax

@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.assemble import RUNTIME, Assembly
 from rdeepsense.deploy.c.config import config, scratch_bytes, switches
 from rdeepsense.deploy.c.inputs import CModel, c_model
 from rdeepsense.deploy.c.tables import Table, tables_of
 from rdeepsense.deploy.c.text import remark, table
-from rdeepsense.deploy.folded.model import Floats, Folded
+from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 

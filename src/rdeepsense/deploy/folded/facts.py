@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
 
-Floats = NDArray[np.float64]
 Texts = tuple[str, ...]
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from rdeepsense.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.laplace import size
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

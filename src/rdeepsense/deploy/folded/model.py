@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.layers import Layers
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import Outputs
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.links import ArrayArithmetic
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.link import Link, LocationWidth, Softmax, evaluate
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from rdeepsense.arrays import Floats
+
 BLOCKS = 50
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
+from rdeepsense.arrays import Floats
 from rdeepsense.calibration.reject import predicted_score
 from rdeepsense.distributions import AnyDistribution, Categorical, Mixture
 from rdeepsense.experiments.paper.jackknife import (
-    Floats,
     block_sums,
     blocks,
     leave_one_out,

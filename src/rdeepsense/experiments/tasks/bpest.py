@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.arrays import Singles
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.tasks import broken_lines, matlab
 from rdeepsense.experiments.tasks.task import Indices, Task
@@ -30,15 +31,14 @@ PRESSURES = (20.0, 300.0)  # mmHg; outside, the catheter was not measuring a pat
 LARGEST_PPG = 5.0  # of the median, in the units of the monitor; a pressure is far above
 PARTS = tuple(f"Part_{number}.mat" for number in range(1, 5))
 
-Floats = NDArray[np.float32]
 Record = tuple[int, str, NDArray[np.float64]]  # its number, where it stands, (channels, samples)
 
 
 class PulseWindows(NamedTuple):
     """The usable windows of a record, and which of all its windows they are."""
 
-    ppg: Floats  # (rows, length)
-    abp: Floats  # (rows, length)
+    ppg: Singles  # (rows, length)
+    abp: Singles  # (rows, length)
     kept: Indices  # (rows,): 0 is the window at the record's start
 
 
@@ -92,7 +92,7 @@ def load(folder: Path, per_record: int | None = None) -> Task:
     )
 
 
-def _stacked(parts: list[Floats]) -> Floats:
+def _stacked(parts: list[Singles]) -> Singles:
     """Join the parts and let them go, so that two copies of all four files never meet."""
     whole = np.concatenate(parts)
     parts.clear()

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.arrays import Singles
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.tasks import hhar
 
-Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
 DRIFT = 3.0  # standard deviations
 
@@ -38,8 +38,8 @@ class Sensors:
     A channel without another axis names itself.
     """
 
-    high: Floats
-    std: Floats
+    high: Singles
+    std: Singles
     partner: Indices
 
     @classmethod
@@ -61,10 +61,10 @@ class Sensors:
         return np.flatnonzero(self.partner != every) if fault == "swapped" else every
 
 
-Fault = Callable[[Floats, Indices, Sensors, np.random.Generator], Floats]
+Fault = Callable[[Singles, Indices, Sensors, np.random.Generator], Singles]
 
 
-def stuck(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
+def stuck(x: Singles, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Singles:
     """Repeat the first reading of a window; give a row of a table that of another row."""
     if x.ndim == 3:
         return _set(x, channel, _get(x, channel)[:, :1])
@@ -72,30 +72,30 @@ def stuck(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generato
     return _set(x, channel, x[(np.arange(len(x)) + away) % len(x), channel])
 
 
-def saturated(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
+def saturated(x: Singles, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Singles:
     """Hold the channel at its highest healthy reading."""
     return _set(x, channel, _each(x, sensors.high[channel]))
 
 
-def dropped(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
+def dropped(x: Singles, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Singles:
     """Set the channel to 0."""
     return _set(x, channel, 0.0)
 
 
-def drift(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
+def drift(x: Singles, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Singles:
     """Move the channel away, up or down, by up to 3 standard deviations."""
     most = rng.choice([-DRIFT, DRIFT], len(x)) * sensors.std[channel]
     share = np.linspace(0, 1, x.shape[1]) if x.ndim == 3 else rng.uniform(size=len(x))
     return _set(x, channel, _get(x, channel) + _each(x, most) * share)
 
 
-def jitter(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
+def jitter(x: Singles, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Singles:
     """Add white noise with the channel's own standard deviation."""
     own = _get(x, channel)
     return _set(x, channel, own + _each(x, sensors.std[channel]) * rng.standard_normal(own.shape))
 
 
-def swapped(x: Floats, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Floats:
+def swapped(x: Singles, channel: Indices, sensors: Sensors, rng: np.random.Generator) -> Singles:
     """Exchange the channel with the next axis of its sensor."""
     other = sensors.partner[channel]
     return _set(_set(x, channel, _get(x, other)), other, _get(x, channel))
@@ -106,7 +106,7 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def inject(fault: str, readings: ArrayLike, sensors: Sensors, seed: int = 0) -> Floats:
+def inject(fault: str, readings: ArrayLike, sensors: Sensors, seed: int = 0) -> Singles:
     """Return a copy of the readings with this fault in one channel of each row, drawn at random."""
     if fault not in FAULTS:
         raise InputError(f"fault {fault!r} is unknown; accepted: {', '.join(FAULTS)}")
@@ -124,12 +124,12 @@ def inject(fault: str, readings: ArrayLike, sensors: Sensors, seed: int = 0) -> 
 class Wiring:
     """The way from readings of channels to the features of a task, and back."""
 
-    readings: Callable[[Floats], Floats]  # from features
-    features: Callable[[Floats], Floats]  # from readings
+    readings: Callable[[Singles], Singles]  # from features
+    features: Callable[[Singles], Singles]  # from readings
     axes: int | None  # of a sensor; None where all channels are alike
 
 
-def _as_it_is(x: Floats) -> Floats:
+def _as_it_is(x: Singles) -> Singles:
     return x
 
 
@@ -145,7 +145,7 @@ PLAIN = Wiring(_as_it_is, _as_it_is, None)  # a column is a channel
 
 def damaged(
     task: str, X: ArrayLike, healthy: ArrayLike, seed: int = 0
-) -> Iterator[tuple[str, Floats]]:
+) -> Iterator[tuple[str, Singles]]:
     """Yield each fault that a task's sensors can have, with what it makes of the features X.
 
     `healthy` are features to know the sensors' range from, such as the training rows.
@@ -159,7 +159,7 @@ def damaged(
             yield fault, wiring.features(inject(fault, readings, sensors, seed))
 
 
-def _readings(values: ArrayLike) -> Floats:
+def _readings(values: ArrayLike) -> Singles:
     x = np.asarray(values, np.float32)
     if x.ndim not in (2, 3) or not x.size:
         raise InputError(
@@ -168,13 +168,13 @@ def _readings(values: ArrayLike) -> Floats:
     return x
 
 
-def _get(x: Floats, channel: Indices) -> Floats:
+def _get(x: Singles, channel: Indices) -> Singles:
     """Return the readings of one channel in each row: (rows,) or (rows, time)."""
-    own: Floats = np.take_along_axis(x, _places(x, channel), axis=-1)[..., 0]
+    own: Singles = np.take_along_axis(x, _places(x, channel), axis=-1)[..., 0]
     return own
 
 
-def _set(x: Floats, channel: Indices, values: Any) -> Floats:
+def _set(x: Singles, channel: Indices, values: Any) -> Singles:
     """Return a copy with other readings of one channel in each row."""
     copy = x.copy()
     shaped = np.broadcast_to(np.asarray(values, np.float32), x.shape[:-1])[..., None]
@@ -182,10 +182,10 @@ def _set(x: Floats, channel: Indices, values: Any) -> Floats:
     return copy
 
 
-def _places(x: Floats, channel: Indices) -> Indices:
+def _places(x: Singles, channel: Indices) -> Indices:
     return channel.reshape(-1, *[1] * (x.ndim - 1))
 
 
-def _each(x: Floats, values: NDArray[Any]) -> NDArray[Any]:
+def _each(x: Singles, values: NDArray[Any]) -> NDArray[Any]:
     """Return one number for each row, along its time where it has one."""
     return values if x.ndim == 2 else values[:, None]

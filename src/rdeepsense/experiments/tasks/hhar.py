@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft
 
+from rdeepsense.arrays import Singles
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.tasks import broken_lines
 from rdeepsense.experiments.tasks.task import Task
@@ -55,7 +56,6 @@ PERIOD = 1_000_000_000 // RATE  # ns
 QUIET = 1e-3  # in the sensor's unit: below it there is only noise
 GAP = 1_000_000_000  # ns without a sample, after which another stretch begins
 
-Floats = NDArray[np.float32]
 Key = tuple[str, str, str]  # user, device, word for the activity
 
 
@@ -63,10 +63,10 @@ class Stretch(NamedTuple):
     """A sensor without a gap, at the whole multiples of the period from `start` on."""
 
     start: int
-    values: Floats  # (samples, 3)
+    values: Singles  # (samples, 3)
 
 
-def windows(signal: ArrayLike, length: int = LENGTH) -> Floats:
+def windows(signal: ArrayLike, length: int = LENGTH) -> Singles:
     """Cut ONE stretch (samples, channels) into windows (rows, length, channels) side by side."""
     values = np.asarray(signal, np.float32)
     if values.ndim != 2 or length < 1:
@@ -78,7 +78,7 @@ def windows(signal: ArrayLike, length: int = LENGTH) -> Floats:
     return values[: rows * length].reshape(rows, length, values.shape[1])
 
 
-def spectra(windows: ArrayLike, intervals: int = INTERVALS) -> Floats:
+def spectra(windows: ArrayLike, intervals: int = INTERVALS) -> Singles:
     """Return the spectrum of each interval and channel: (rows, intervals * channels * terms).
 
     With X_f = sum_t x_t exp(-2 pi i f t / n) / n for an interval of n samples x, the terms are
@@ -96,13 +96,13 @@ def spectra(windows: ArrayLike, intervals: int = INTERVALS) -> Floats:
     terms = fft.rfft(parts, axis=2, norm="forward")
     response = np.log(np.abs(terms) + QUIET)
     response[:, :, 0] = terms[:, :, 0].real
-    flat: Floats = response.transpose(0, 1, 3, 2).reshape(rows, np.prod(response.shape[1:]))
+    flat: Singles = response.transpose(0, 1, 3, 2).reshape(rows, np.prod(response.shape[1:]))
     return flat
 
 
 def waveforms(
     spectra: ArrayLike, channels: int = len(CHANNELS), intervals: int = INTERVALS, seed: int = 0
-) -> Floats:
+) -> Singles:
     """Return windows (rows, length, channels) with these `spectra`, which do not tell the phases.
 
     Phases are drawn at random, for each interval by itself. Only intervals of an even number of
@@ -122,7 +122,7 @@ def waveforms(
     complex_terms[:, :, 0] = terms[:, :, 0]
     samples = 2 * (terms.shape[2] - 1)
     parts = fft.irfft(complex_terms, samples, axis=2, norm="forward")
-    flat: Floats = parts.reshape(rows, intervals * samples, channels).astype(np.float32)
+    flat: Singles = parts.reshape(rows, intervals * samples, channels).astype(np.float32)
     return flat
 
 
@@ -190,7 +190,7 @@ def _pairs(folder: Path) -> list[tuple[Path, Path]]:
     return there
 
 
-def _overlaps(first: list[Stretch], second: list[Stretch]) -> list[Floats]:
+def _overlaps(first: list[Stretch], second: list[Stretch]) -> list[Singles]:
     """Yield (samples, 6) wherever both sensors have at least one window in common."""
     found = []
     for a in first:
@@ -227,7 +227,7 @@ def _stretches(path: Path) -> tuple[dict[Key, list[Stretch]], int]:
     return found, missing
 
 
-def _even(creation: NDArray[np.int64], arrival: NDArray[np.int64], values: Floats) -> Stretch:
+def _even(creation: NDArray[np.int64], arrival: NDArray[np.int64], values: Singles) -> Stretch:
     """Interpolate linearly at multiples of the period.
 
     The device's clock gives the spacing. Two sensors may have two clocks, so their place in time is
