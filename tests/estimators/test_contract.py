@@ -62,7 +62,9 @@ CLASSIFIERS: dict[str, Any] = {
 if importlib.util.find_spec("gpytorch"):
     COMMON = {"device": "cpu", "random_state": 0}
     REGRESSORS["GP"] = lambda **o: rds.GPRegressor(**{**COMMON, **o})
-    CLASSIFIERS["GP"] = lambda **o: rds.GPClassifier(**{**COMMON, **o})
+    CLASSIFIERS["GP"] = lambda **o: rds.GPClassifier(
+        **{**COMMON, "steps": 100, "inducing": 64, **o}
+    )
 
 regressors = pytest.mark.parametrize("make", REGRESSORS.values(), ids=REGRESSORS.keys())
 classifiers = pytest.mark.parametrize("make", CLASSIFIERS.values(), ids=CLASSIFIERS.keys())
