@@ -48,7 +48,8 @@ def test_constant_columns_and_gaps() -> None:
     values = np.column_stack([np.full(10, 1e9 / 3), np.arange(10.0)])
     values[4, 1] = np.nan
     scaler = Scaler.standard(values, np.arange(10), np.ones(10))
-    assert scaler.scale[0] == 1.0
+    assert scaler.flat == (0,)
+    assert scaler.scale[0] == pytest.approx(1e5 * np.finfo(np.float32).eps * 1e9 / 3)
     assert scaler.shift[1] == pytest.approx(np.nanmean(values[:, 1]))
     assert scaler.scale[1] == pytest.approx(np.nanstd(values[:, 1]))
     scaled = scaler.transform(values)
@@ -68,9 +69,10 @@ def test_a_constant_is_one_whatever_the_rounding_of_its_mean(rows: int) -> None:
         Scaler.standard(values, np.arange(1, rows), np.ones(rows - 1)),
         Moments.of(values[1:]).scaler(),
     ):
-        np.testing.assert_array_equal(scaler.scale, 1.0)
+        np.testing.assert_array_equal(scaler.scale >= 1.0, True)
+        assert scaler.flat == tuple(range(200))
         np.testing.assert_array_equal(scaler.shift, constants)
-        assert scaler.transform(constants[None].astype(np.float32)).abs().max() < 1e-3
+        assert scaler.transform(constants[None].astype(np.float32)).abs().max() < 1e-5
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-18, 1e-3), st.integers(2, 400))
@@ -95,4 +97,4 @@ def test_a_target_keeps_what_float64_resolves() -> None:
     for kind in (Scaler.standard, Scaler.robust):
         assert kind(values, index, ONES, TARGETS).scale[0] < 2
     assert Moments.of(values).scaler(TARGETS).scale[0] < 2
-    assert Scaler.standard(values, index, ONES).scale[0] > 100
+    assert Scaler.standard(values, index, ONES).flat == (0,)

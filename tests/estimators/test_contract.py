@@ -204,3 +204,19 @@ def test_passes_follow_the_parameters_of_a_fitted_model() -> None:
     model = REGRESSORS["MCDrop"](samples=4).fit(TASK.X, TASK.y)
     again = model.predict_dist(TEST.X, samples=9)
     assert model.set_params(samples=9).predict_dist(TEST.X) == again
+
+
+@pytest.mark.parametrize("kind", sorted(set(REGRESSORS) & {"RDeepSense", "MCDrop", "SSP", "GP"}))
+@pytest.mark.parametrize("rows", [60, 1_000])
+def test_a_constant_input_is_named_and_the_same_row_in_both_types(kind: str, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    constants = np.round(rng.normal(size=3) * 10.0 ** rng.integers(-2, 6, 3), 2)
+    X = np.column_stack([rng.normal(size=rows), np.tile(constants, (rows, 1))])
+    X[:, 3] += 1e-12 * abs(constants[2]) * rng.normal(size=rows)  # as good as constant
+    y = X[:, 0] + 0.3 * rng.normal(size=rows)
+    model = REGRESSORS[kind](random_state=0).fit(X, y)
+    assert model.training_["constant_inputs"] == ["1", "2", "3"]
+    X = X[:5]
+    X[:, 0] = X[:, 0].astype(np.float32)
+    mean, std = model.predict(X, return_std=True)
+    assert np.abs(model.predict(X.astype(np.float32)) - mean).max() <= 1e-4 * std.min()

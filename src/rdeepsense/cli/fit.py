@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense.cli.columns import some
 from rdeepsense.cli.folder import Folder
 from rdeepsense.cli.memory_table import MemoryTable
 from rdeepsense.cli.table import read_table
@@ -149,6 +150,8 @@ def fit(
     replaced = output.exists()
     model.save(output)
 
+    if constant := model.fitted_.training.constant_inputs:
+        terminal.line(f"constant  {some(constant)}: as good as one number in these rows")
     if model.selection_:
         terminal.line(f"chosen    {_choice(model, model.selection_)}")
     closing = source.score(terminal, model)

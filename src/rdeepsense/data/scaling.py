@@ -16,14 +16,16 @@ from rdeepsense.arrays import Floats, Integers
 # What part of its magnitude a value may lose on the way: inputs may come as float32, and do on a
 # device; targets are scaled in float64.
 INPUTS, TARGETS = float(np.finfo(np.float32).eps), 10 * float(np.finfo(np.float64).eps)
+FAR = 1e5  # times what is resolved: rounding is then nothing beside the scale
 CHUNK = 65_536  # samples at a time, so that no copy of a whole table in float64 is ever made
 
 
 @dataclass(frozen=True)
 class Scaler:
-    """(value - shift) / scale, column by column. A constant column has scale 1.
+    """(value - shift) / scale, column by column.
 
-    No scale is below what is resolved at the column's magnitude (`resolution` times it): a row that
+    A column that varies by no more than is resolved at its magnitude (`resolution` times it) is as
+    good as constant. Its scale is 1, or more where rounding would be seen beside that: a row that
     passes through float32 on its way to the model must remain the same row.
 
     The columns of windows (rows, time, channels) are their channels, over all times.
@@ -31,6 +33,7 @@ class Scaler:
 
     shift: Floats
     scale: Floats
+    flat: tuple[int, ...] = ()  # columns that vary by no more than is resolved; not kept in files
 
     @classmethod
     def standard(
@@ -60,7 +63,9 @@ class Scaler:
         constant = ~(high > low)  # also where a column has no value at all
         resolved = resolution * np.maximum(np.abs(low), np.abs(high))
         shift = np.where(constant & np.isfinite(low), low, mean)
-        return cls(shift, np.where(constant, 1.0, np.maximum(std, resolved)))
+        flat = constant | (std <= resolved)
+        beyond = np.maximum(1.0, FAR * np.where(np.isfinite(resolved), resolved, 0.0))
+        return cls(shift, np.where(flat, beyond, std), tuple(np.flatnonzero(flat).tolist()))
 
     @classmethod
     def robust(

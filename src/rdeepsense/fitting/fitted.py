@@ -45,6 +45,11 @@ class Inputs:
     scaler: Scaler
     units: Texts | None = None
 
+    @property
+    def constant(self) -> Texts:
+        """Names, or numbers, of inputs that did not vary in the training rows."""
+        return tuple(self.names[k] if self.names else str(k) for k in self.scaler.flat)
+
 
 @dataclass(frozen=True)
 class Networks:

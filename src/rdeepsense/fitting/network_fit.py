@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
@@ -41,9 +42,10 @@ def fit_networks(
             trained.target_scaler,
             spec.after.calibration,
         )
+    inputs = Inputs(rows.X.shape[1:], names, missing, trainer.input_scaler)
     fitted = Fitted(
         spec.method,
-        Inputs(rows.X.shape[1:], names, missing, trainer.input_scaler),
+        inputs,
         target,
         trained.target_scaler,
         Networks(
@@ -54,7 +56,7 @@ def fit_networks(
             spec.passes,
         ),
         trained.calibration,
-        trained.training,
+        replace(trained.training, constant_inputs=inputs.constant),
         trained.selection,
         score(trained.held_out, trained.calibration),
         keep(trained.held_out, spec.after, rows.seed),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,14 +72,15 @@ def fit_process(
     fitted_calibration = None
     if spec.after.calibration is not None:
         fitted_calibration = calibration.fit(spec.after.calibration, dist, y, held.relative_weight)
+    inputs = Inputs(shape, names, missing, scaler)
     fitted = Fitted(
         spec.method,
-        Inputs(shape, names, missing, scaler),
+        inputs,
         target,
         target_scaler,
         process,
         fitted_calibration,
-        training,
+        replace(training, constant_inputs=inputs.constant),
         None,
         score(held_out, fitted_calibration),
         keep(held_out, spec.after, rows.seed),

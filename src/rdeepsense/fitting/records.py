@@ -21,6 +21,7 @@ class TrainingReport:
     validated: str  # on what: "validation rows", those given, or cross-validation
     details: Mapping[str, Any] = field(default_factory=dict)
     teacher: str | None = None  # of a distilled model
+    constant_inputs: tuple[str, ...] = ()  # those that float32 cannot tell from a constant
 
     def to_json(self) -> Json:
         known = {
@@ -29,14 +30,17 @@ class TrainingReport:
             "validated": self.validated,
             "seed": self.seed,
         }
-        teacher = {} if self.teacher is None else {"teacher": self.teacher}
-        return {**known, **self.details, **teacher}
+        more: Json = {} if self.teacher is None else {"teacher": self.teacher}
+        if self.constant_inputs:
+            more["constant_inputs"] = list(self.constant_inputs)
+        return {**known, **self.details, **more}
 
     @classmethod
     def from_json(cls, value: Json) -> TrainingReport:
         details = dict(value)
         known = {name: details.pop(name) for name in _KNOWN}
-        return cls(**known, details=details, teacher=details.pop("teacher", None))
+        teacher, constant = details.pop("teacher", None), details.pop("constant_inputs", ())
+        return cls(**known, details=details, teacher=teacher, constant_inputs=tuple(constant))
 
 
 _KNOWN = ("seed", "rows", "validation_rows", "validated")
