@@ -12,7 +12,7 @@ from deploy.c_models import STRICT
 from deploy.targets.machines import CORTEX, LINUX, M4, Machine, run
 from deploy.targets.shapes import ROWS, Shape
 
-from rdeepsense.deploy.c.export import DTYPES
+from rdeepsense.deploy.prepare import DTYPES
 
 SMALL = Shape((16, 64, 64, 2))
 BUSY = Shape((16, 64, 64, 2), busy=True)

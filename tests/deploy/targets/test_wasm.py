@@ -11,7 +11,7 @@ from deploy.c_models import STRICT
 from deploy.targets.machines import HERE, run
 from deploy.targets.shapes import Shape
 
-from rdeepsense.deploy.c.export import DTYPES
+from rdeepsense.deploy.prepare import DTYPES
 
 # There is no C library: printf is given by Node, and main gets a name that can be exported.
 FLAGS = "-O3 --target=wasm32 -mbulk-memory -ffreestanding -nostdlib -I. -Dmain=start -Wl,--no-entry"
