@@ -62,8 +62,10 @@ def test_finished_cells_are_not_run_again(tiny: Preset, tmp_path: Path, calls: l
     assert again.results == first.results
     assert again.results.to_json() == json.loads((tmp_path / "results.json").read_text())
 
-    next((tmp_path / "cells").glob("GasSen-SSP-paper-seed-1-*.json")).write_text('{"half of a fi')
-    mended = study_of(tiny, tmp_path)
+    cell = next((tmp_path / "cells").glob("GasSen-SSP-paper-seed-1-*.json"))
+    cell.write_text(cell.read_text().replace('"nll": ', '"nll": 1', 1))
+    with pytest.warns(UserWarning, match="GasSen-SSP-paper-seed-1-.*json: is damaged"):
+        mended = study_of(tiny, tmp_path)
     assert (mended.ran, calls[17:]) == (1, ["family SSP-paper 1"])
     ours, theirs = (o.results.tasks["GasSen"].methods["SSP-2-paper"] for o in (mended, first))
     assert ours.figures == theirs.figures  # the same to the last bit

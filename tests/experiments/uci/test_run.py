@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def untimed(folder: Path) -> dict[str, Any]:
-    """All cell files without the seconds in them."""
-    text = {path.name: json.loads(path.read_text()) for path in folder.iterdir()}
+    """All cell files without the seconds in them, and the checksum, which follows from them."""
+    text = {path.name: json.loads(path.read_text()) for path in folder.glob("*.json")}
     for cell in text.values():
-        del cell["fit_seconds"]
+        del cell["fit_seconds"], cell["sha256"]
         for figures in cell["methods"].values():
             del figures["predict_seconds"]
     return text
@@ -74,10 +75,31 @@ def test_finished_cells_are_not_run_again(data: Path, tmp_path: Path, calls: lis
 
     next(folder.glob("yacht-01-SSP-*.json")).unlink()
     next(folder.glob("yacht-00-MCDrop-paper-*.json")).write_text('{"half of a fi')
-    mended = run_cells(cells(data), folder, 1, Silent())
+    with pytest.warns(UserWarning, match="yacht-00-MCDrop-paper-.*json: is damaged"):
+        mended = run_cells(cells(data), folder, 1, Silent())
     assert (mended.ran, sorted(calls[12:])) == (2, ["MCDrop-paper", "SSP"])
     assert untimed(folder) == before  # the same to the last bit
     assert [c.file_name for c, _ in mended.done] == [c.file_name for c in cells(data)]
+
+
+def test_a_changed_figure_is_never_reported(data: Path, tmp_path: Path, calls: list[str]) -> None:
+    folder = tmp_path / "cells"
+    some = cells(data, ("SSP-1",), splits=[0])
+    first = run_cells(some, folder, 1, Silent())
+    path, other = (folder / cell.file_name for cell in some)
+    text = path.read_text()
+    changed = re.sub(r'("nll": -?)(\d)', lambda m: f"{m[1]}{(int(m[2]) + 1) % 10}", text)
+    path.write_text(changed)
+    other.write_bytes(text.encode())  # the sound cell of another data set
+    with pytest.warns(UserWarning, match="is damaged") as warned:
+        mended = run_cells(some, folder, 1, Silent())
+    assert ["checksum" in str(own.message) for own in warned] == [True, False]
+    assert "it is of another cell" in str(warned[1].message)
+    assert (mended.ran, len(calls)) == (2, 4)
+    for (_, ours), (_, theirs) in zip(mended.done, first.done, strict=True):
+        assert ours.methods["SSP-1"].figures == theirs.methods["SSP-1"].figures
+    assert len(list(folder.glob("*.json.damaged"))) == 2
+    assert run_cells(some, folder, 1, Silent()).ran == 0
 
 
 def test_a_changed_setting_is_another_cell(

@@ -16,17 +16,18 @@ from functools import cached_property
 from pathlib import Path
 
 from rdeepsense import __version__
+from rdeepsense.experiments.cell_file import read_cell, write_cell
 from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.methods import FAMILIES, Method, by_family
 from rdeepsense.experiments.paper.presets import ALPHAS
 from rdeepsense.experiments.paper.study import Study, TaskFacts
 from rdeepsense.experiments.paper.trainings import AlphaTraining, Costs, FamilyTraining
-from rdeepsense.experiments.records import Record, mapping
-from rdeepsense.files import write_whole
+from rdeepsense.experiments.records import Record
 
 # Code that no figure of a cell follows from, or whose part in it is in the cell's key.
 IRRELEVANT_CODE = ("cli", "plot", *(f"experiments/{name}" for name in (
-    "report", "compare.py", "machine.py", "sensor.py", "text_table.py", "uci/pool.py", "uci/run.py",
+    "report", "cell_file.py", "compare.py", "machine.py", "sensor.py", "text_table.py",
+    "uci/pool.py", "uci/run.py",
     *(f"paper/{name}.py" for name in (
         "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds",
         "task_results")))))  # fmt: skip
@@ -125,16 +126,11 @@ class StudyCell:
 
     def read(self, folder: Path) -> FinishedCell | None:
         """Return the finished cell, or None."""
-        try:
-            found = dict(mapping(json.loads((folder / self.file_name).read_text()), self.label))
-            return FinishedCell.from_json(found) if found.pop("key", None) == self.key else None
-        except (OSError, ValueError):  # missing, cut off, or of another form
-            return None
+        return read_cell(folder / self.file_name, self.key, FinishedCell.from_json)
 
     def write(self, folder: Path, finished: FinishedCell) -> None:
         """Keep the finished cell."""
-        text = json.dumps({"key": self.key, **finished.to_json()}, indent=1, allow_nan=False)
-        write_whole(folder / self.file_name, text + "\n")
+        write_cell(folder / self.file_name, self.key, finished.to_json())
 
 
 def cells_of(study: Study, tasks: Sequence[str], methods: Sequence[Method]) -> list[StudyCell]:

@@ -15,17 +15,16 @@ from pathlib import Path
 
 from rdeepsense import __version__
 from rdeepsense.experiments.build import build
+from rdeepsense.experiments.cell_file import read_cell, write_cell
 from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.methods import Method
-from rdeepsense.experiments.records import mapping
 from rdeepsense.experiments.uci.datafile import DataSet
 from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial
-from rdeepsense.files import write_whole
 
 # Code that no figure of a benchmark follows from.
 IRRELEVANT_CODE = ("cli", "deploy", "plot", *(f"experiments/{room}" for room in (
-    "paper", "report", "tasks", "uci", "compare.py", "machine.py", "sensor.py",
-    "text_table.py")))  # fmt: skip
+    "paper", "report", "tasks", "uci", "cell_file.py", "compare.py", "machine.py",
+    "sensor.py", "text_table.py")))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -98,15 +97,7 @@ class BenchmarkCell:
         before = self._read(folder)
         if before is not None:
             trial = replace(trial, methods={**before.methods, **trial.methods})
-        content = {"key": self.key, **trial.to_json()}
-        write_whole(folder / self.file_name, json.dumps(content, indent=1, allow_nan=False) + "\n")
+        write_cell(folder / self.file_name, self.key, trial.to_json())
 
     def _read(self, folder: Path) -> FamilyTrial | None:
-        try:
-            found = json.loads((folder / self.file_name).read_text())
-            content = dict(mapping(found, self.file_name))
-            if content.pop("key", None) != self.key:
-                return None
-            return FamilyTrial.from_json(content)
-        except (OSError, ValueError):  # missing, cut off, or of another form
-            return None
+        return read_cell(folder / self.file_name, self.key, FamilyTrial.from_json)

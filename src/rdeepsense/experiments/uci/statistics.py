@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rdeepsense.errors import InputError
 from rdeepsense.experiments.methods import Method
 from rdeepsense.experiments.records import Record, mapping
 from rdeepsense.metrics import LEVELS, curve_area, deviation_floor
@@ -37,13 +38,11 @@ class MethodScore(Record):
     def from_json(cls, content: object) -> MethodScore:
         """Read what `to_json` gave."""
         figures = dict(mapping(content, "MethodScore"))
-        return super().from_json(
-            {
-                "inside": figures.pop("inside", None),
-                "predict_seconds": figures.pop("predict_seconds", None),
-                "figures": figures,
-            }
-        )
+        inside, seconds = figures.pop("inside", None), figures.pop("predict_seconds", None)
+        wanted = CLASSIFICATION if inside is None else REGRESSION
+        if lacking := [name for name in wanted if name not in figures]:
+            raise InputError(f"MethodScore: lacks {', '.join(lacking)}")
+        return super().from_json({"inside": inside, "predict_seconds": seconds, "figures": figures})
 
 
 @dataclass(frozen=True)
