@@ -56,13 +56,16 @@ def some(names: Sequence[str]) -> str:
 
 def check_known(frame: pl.DataFrame, names: Sequence[str], option: str) -> None:
     """Refuse a column that the table does not have, or that is named twice."""
-    for number, name in enumerate(names):
-        if name not in frame.columns:
+    columns = frame.columns  # once: each access makes a new list
+    known, seen = set(columns), set[str]()
+    for name in names:
+        if name not in known:
             raise InputError(
-                f"{option} {name!r}: there is no such column; the table has {some(frame.columns)}"
+                f"{option} {name!r}: there is no such column; the table has {some(columns)}"
             )
-        if name in names[:number]:
+        if name in seen:
             raise InputError(f"{option} {name!r}: is named twice")
+        seen.add(name)
 
 
 def is_numeric(series: pl.Series) -> bool:
@@ -74,28 +77,30 @@ def is_numeric(series: pl.Series) -> bool:
 
 def inspect(frame: pl.DataFrame, not_inputs: Sequence[str]) -> InspectedColumns:
     """Take every other column as an input, if it is numeric."""
-    inputs, dropped, constant, missing = [], {}, [], {}
-    for name in frame.columns:
-        if name in not_inputs:
+    import polars as pl
+
+    inputs, dropped, left = [], {}, set(not_inputs)
+    for series in frame.iter_columns():
+        name = series.name
+        if name in left:
             continue
-        series = frame[name]
         if series.null_count() == len(series):
             dropped[name] = "no values"
         elif not is_numeric(series):
             dropped[name] = _kind(series)
         else:
             inputs.append(name)
-            numbers = as_numbers(frame, [name]).to_series()
-            gaps = numbers.null_count()
-            if numbers.drop_nulls().n_unique() == 1:
-                constant.append(name)
-            if gaps:
-                missing[name] = gaps
     if not inputs:
         raise InputError(
             "no numeric column is left as an input; "
             f"not numeric: {some(list(dropped)) or 'none'}; set aside: {some(not_inputs) or 'none'}"
         )
+    # All columns in one query: a query costs as much as the table has columns.
+    numbers = as_numbers(frame, inputs)
+    distinct = numbers.select(pl.all().drop_nulls().n_unique()).row(0)
+    gaps = numbers.null_count().row(0)
+    constant = [name for name, values in zip(inputs, distinct, strict=True) if values == 1]
+    missing = {name: count for name, count in zip(inputs, gaps, strict=True) if count}
     return InspectedColumns(frame.height, inputs, dropped, constant, missing)
 
 

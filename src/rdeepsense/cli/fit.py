@@ -176,12 +176,12 @@ def fit(
 
 def _units(given: list[str], known: list[str]) -> dict[str, str]:
     """Return the unit of each column that has one."""
-    units = {}
+    units, accepted = {}, set(known)
     for text in given:
         name, sign, unit = text.rpartition("=")
         if not sign:
             raise InputError(f"--unit {text!r}: give NAME=UNIT, such as speed=m/s")
-        if name not in known:
+        if name not in accepted:
             raise InputError(f"--unit {text!r}: {name!r} is no input or numeric target of this fit")
         units[name] = unit
     return units
@@ -215,10 +215,11 @@ def _number_or_word(option: str, text: str, words: tuple[str, ...]) -> float | s
 
 
 def _check_roles(targets: list[str], groups: str | None, ignore: list[str]) -> None:
+    left = set(ignore)
     for name in targets:
         if name == groups:
             raise InputError(f"column {name!r} cannot be both --target and --groups")
-        if name in ignore:
+        if name in left:
             raise InputError(f"column {name!r} cannot be both --target and --ignore")
 
 

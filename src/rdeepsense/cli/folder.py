@@ -49,7 +49,7 @@ class Folder:
         from rdeepsense.data.parquet import ParquetTable
 
         source = ParquetTable(path, ignore)
-        named = [*targets, *([groups] if groups else [])]
+        named = {*targets, *([groups] if groups else [])}
         for option, name in [("--target", t) for t in targets] + [("--groups", groups)]:
             if name is not None and name not in source.columns:
                 raise InputError(
@@ -66,7 +66,7 @@ class Folder:
     @property
     def inputs(self) -> list[str]:
         """The columns that are inputs."""
-        named = [*self.targets, self.groups]
+        named = {*self.targets, self.groups}
         return [name for name in self.source.columns if name not in named]
 
     def kinds(self) -> dict[str, str]:

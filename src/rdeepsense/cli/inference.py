@@ -32,8 +32,9 @@ def model_inputs(
 ) -> tuple[Inputs, list[str]]:
     """Return the columns the model was fitted on, in its order, and those that are not used."""
     names = getattr(model, "feature_names_in_", None)
+    columns, left = frame.columns, set(not_inputs)
     if names is None:
-        used = [n for n in frame.columns if is_numeric(frame[n]) and n not in not_inputs]
+        used = [n for n in columns if n not in left and is_numeric(frame[n])]
         if len(used) != model.n_features_in_:
             raise InputError(
                 f"the model was fitted without column names on {model.n_features_in_} columns; the "
@@ -41,12 +42,14 @@ def model_inputs(
             )
     else:
         used = [str(name) for name in names]
+        known = set(columns)
         for name in used:
-            if name not in frame.columns:
+            if name not in known:
                 raise InputError(
-                    f"the model needs the column {name!r}; the table has {some(frame.columns)}"
+                    f"the model needs the column {name!r}; the table has {some(columns)}"
                 )
-    extra = [name for name in frame.columns if name not in used and name not in not_inputs]
+    left.update(used)
+    extra = [name for name in columns if name not in left]
     checked = inputs_of(frame, used, model.missing)
     # A model that was fitted without names would warn about a table that has them.
     return (checked if names is not None else checked.to_numpy()), extra

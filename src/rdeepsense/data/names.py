@@ -33,7 +33,8 @@ def texts(argument: str, given: Given, count: int, names: Iterable[object] | Non
             raise InputError(
                 f"{argument} is a dictionary, but there are no names here; give a list of {count}"
             )
-        strange = [key for key in given if key not in known]
+        accepted = set(known)
+        strange = [key for key in given if key not in accepted]
         if strange:
             raise InputError(f"{argument} names {strange[0]!r}; known: {', '.join(known)}")
         given = [given.get(name, "") for name in known]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,10 +98,8 @@ class ParquetTable:
                 metadata, schema = opened.metadata, opened.schema_arrow
         except (OSError, ValueError) as error:
             raise InputError(f"{file}: cannot be read as Parquet: {_reason(error)}") from error
-        names: list[str] = schema.names
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(f"{file}: has two columns named {name!r}")
+        if (name := first_repeated(schema.names)) is not None:
+            raise InputError(f"{file}: has two columns named {name!r}")
         return metadata, {field.name: field.type for field in schema}
 
 
@@ -121,6 +120,11 @@ def labels(column: ArrowColumn) -> tuple[NDArray[Any], Integers]:
         encoded = encoded.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return np.array(encoded.dictionary.to_pylist()), codes.astype(np.int64)
+
+
+def first_repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that is there more than once, or None."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _files(path: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Floats
 from rdeepsense.data.accumulators import Reservoir
 from rdeepsense.data.checks import FEWEST_ROWS, check_whole
-from rdeepsense.data.parquet import NUMBER, ParquetTable
+from rdeepsense.data.parquet import NUMBER, ParquetTable, first_repeated
 from rdeepsense.data.rows import SET_ASIDE, Pair
 from rdeepsense.data.splits import validation_fraction
 from rdeepsense.data.survey import Bounds, Columns, Survey, group_draws, survey
@@ -112,12 +112,12 @@ def _columns(
                     f"{argument}: there is no column {name!r} in {table.path}; {known}"
                 )
     named = [*targets, *([] if groups is None else [groups])]
-    for name in named:
-        if named.count(name) > 1:
-            raise InputError(f"column {name!r} is named twice in y and groups")
+    if (name := first_repeated(named)) is not None:
+        raise InputError(f"column {name!r} is named twice in y and groups")
     if classes and len(targets) > 1:
         raise InputError(f"a classifier has one target; y names {len(targets)}")
-    inputs = [name for name in table.columns if name not in named]
+    left = set(named)
+    inputs = [name for name in table.columns if name not in left]
     if not inputs:
         raise InputError(f"{table.path}: no column is left as an input")
     for name in inputs if classes else [*inputs, *targets]:
