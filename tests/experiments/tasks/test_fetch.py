@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import re
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +38,7 @@ class Site:
     length: bool = True
     status: int = 200
     cuts: list[int] = field(default_factory=list)  # bytes to send before hanging up, per request
+    redirect: str | None = None  # where other addresses than the file's lead
     asked: list[str | None] = field(default_factory=list)  # the Range of each request
     url: str = ""
 
@@ -47,6 +50,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site, wanted = self.site, self.headers.get("Range")
         site.asked.append(wanted)
+        if site.redirect is not None and not self.path.endswith("file.bin"):
+            self.send_response(302)
+            self.send_header("Location", site.redirect)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if site.status != 200:
             self.send_error(site.status)
             return
@@ -249,3 +258,80 @@ def test_bad_arguments(tmp_path: Path) -> None:
         fetch("file:///etc/hostname", tmp_path / "file.bin")
     with pytest.raises(InputError, match="sha256 = 'abc': give 64 hexadecimal digits"):
         fetch("http://127.0.0.1/", tmp_path / "file.bin", sha256="abc")
+
+
+@pytest.mark.parametrize("lengths", ["random", "growing"])
+def test_a_server_that_never_finishes_is_given_up(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lengths: str
+) -> None:
+    monkeypatch.setattr(module, "MOST_ATTEMPTS", 30)
+    site.ranges = False
+    draw = random.Random(0)
+    site.cuts = [draw.randrange(1, 2000) if lengths == "random" else n for n in range(1, 1000)]
+    with pytest.raises(RDeepSenseError, match="ended early; what came in is kept"):
+        fetch(site.url, tmp_path / "file.bin")
+    if lengths == "growing":
+        assert len(site.asked) == 30
+    else:
+        assert module.ATTEMPTS <= len(site.asked) < 30
+    assert not (tmp_path / "file.bin").exists()
+
+
+def test_redirects_on_this_machine_are_followed(site: Site, tmp_path: Path) -> None:
+    site.redirect = site.url
+    start = site.url.replace("file.bin", "start")
+    assert fetch(start, tmp_path / "file.bin") == sha256(CONTENT)
+    assert json.loads((tmp_path / "file.bin.json").read_text())["url"] == start
+    assert len(site.asked) == 2
+
+
+@pytest.mark.parametrize("target", ["http://data.example/file.bin", "ftp://127.0.0.1/file.bin"])
+def test_redirects_to_anything_but_https_are_refused(
+    site: Site, tmp_path: Path, target: str
+) -> None:
+    site.redirect = target
+    message = f"start: redirects to {target}; only https is followed"
+    with pytest.raises(RDeepSenseError, match=message):
+        fetch(site.url.replace("file.bin", "start"), tmp_path / "file.bin")
+    assert len(site.asked) == 1
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "target", "followed"),
+    [
+        ("https://a.example/x", "https://b.example/x", True),
+        ("http://a.example/x", "https://a.example/x", True),
+        ("https://a.example/x", "http://a.example/x", False),
+        ("http://a.example/x", "http://a.example/y", False),
+        ("https://a.example/x", "http://127.0.0.1/x", False),
+        ("http://a.example/x", "http://localhost/x", False),
+        ("http://127.0.0.1:80/x", "http://[::1]:81/x", True),
+        ("http://127.0.0.1/x", "http://127.0.0.1.example/x", False),
+        ("http://localhost/x", "http://127.0.0.1@a.example/x", False),
+    ],
+)
+def test_which_redirects_are_followed(start: str, target: str, followed: bool) -> None:
+    request = urllib.request.Request(start)
+    arguments = (request, None, 302, "Found", {}, target)
+    if followed:
+        found = module.SafeRedirects().redirect_request(*arguments)
+        assert found is not None
+        assert found.full_url == target
+    else:
+        with pytest.raises(RDeepSenseError, match="only https is followed"):
+            module.SafeRedirects().redirect_request(*arguments)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_files_beyond_measure_are_refused(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunked: bool
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", len(CONTENT) - 1)
+    site.chunked = chunked
+    with pytest.raises(RDeepSenseError, match=r"file.bin: sends .* at most 1,023,999 are accepted"):
+        fetch(site.url, tmp_path / "file.bin")
+    assert files(tmp_path) == []
+    assert len(site.asked) == 1
+    monkeypatch.setattr(module, "MOST_BYTES", len(CONTENT))
+    assert fetch(site.url, tmp_path / "file.bin") == sha256(CONTENT)

@@ -3,19 +3,22 @@
 While a file comes in it is `NAME.part`, beside it `NAME.part.json` with what the server said of it,
 so that parts of two versions are never put together. Under its own name there is only a whole file,
 with `NAME.json` beside it: the address, the size and the SHA-256 checksum of the first download.
-Later ones must give the same, or the checksum that the caller asks for.
+Later ones must give the same, or the checksum that the caller asks for. Redirects are followed to
+https alone; how often a server is asked and how much it may send is bounded.
 """
 
 from __future__ import annotations
 
 import hashlib
 import http.client
+import ipaddress
 import json
 import os
 import re
 import ssl
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     from rdeepsense.progress import Progress
 
 CHUNK = 1 << 18
-ATTEMPTS = 5  # in a row that bring nothing
+ATTEMPTS = 5  # in a row that bring nothing new
+MOST_ATTEMPTS = 200  # in one call, however much each of them brings
+MOST_BYTES = 1 << 36  # of one file
 PAUSE = 2.0  # seconds before the next attempt
 TIMEOUT = 60.0
 NETWORK = (
@@ -81,11 +86,12 @@ def _compare(path: Path, found: str, wanted: str | None, whose: str) -> None:
 
 def _download(url: str, part: Path, progress: Progress | None) -> None:
     """Fill the partial file until it is whole; attempts in a row that bring nothing are few."""
-    failures, reason = 0, ""
-    while failures < ATTEMPTS:
+    failures, reason, farthest = 0, "", _size(part)
+    for _ in range(MOST_ATTEMPTS):
+        if failures == ATTEMPTS:
+            break
         if failures:
             time.sleep(PAUSE)
-        before = _size(part)
         try:
             if _attempt(url, part, progress):
                 return
@@ -97,7 +103,9 @@ def _download(url: str, part: Path, progress: Progress | None) -> None:
         finally:
             if progress:
                 progress.close()
-        failures = 0 if _size(part) > before else failures + 1
+        # Where a server begins anew each time, only what goes beyond all attempts is progress.
+        size = _size(part)
+        failures, farthest = 0 if size > farthest else failures + 1, max(size, farthest)
     raise RDeepSenseError(
         f"{url}: {reason}; what came in is kept, and the same command goes on from there"
     )
@@ -113,7 +121,7 @@ def _attempt(url: str, part: Path, progress: Progress | None) -> bool:
     headers = {"Range": f"bytes={have}-", "If-Range": validator} if have and validator else {}
     request = urllib.request.Request(url, headers={"User-Agent": "rdeepsense", **headers})
     try:
-        response = urllib.request.urlopen(request, timeout=TIMEOUT)
+        response = urllib.request.build_opener(SafeRedirects).open(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and headers:
             _forget(part)
@@ -121,6 +129,7 @@ def _attempt(url: str, part: Path, progress: Progress | None) -> bool:
         raise
     with response:
         begin, said = _said(response)
+        _check_size(url, part, said.get("bytes", 0))
         if begin == 0:
             have = 0
             _forget(part)
@@ -138,13 +147,14 @@ def _copy(
     if progress and total:
         progress.start(part.stem, total, have)
     with part.open("ab") as file:
-        while chunk := response.read(CHUNK):
+        while have <= MOST_BYTES and (chunk := response.read(CHUNK)):
             file.write(chunk)
             have += len(chunk)
             if progress and total:
                 progress.update(have, f"{have / 1e6:,.1f} of {total / 1e6:,.1f} MB")
         file.flush()
         os.fsync(file.fileno())
+    _check_size(response.url, part, have)
     if total is not None:
         return have == total
     if not response.chunked:  # http.client notices itself where a stream in chunks is cut
@@ -167,6 +177,36 @@ def _said(response: Any) -> tuple[int, dict[str, Any]]:
         begin, size = match[1], match[2]
     told = {key: value for key, value in said.items() if value is not None}
     return int(begin), told if size is None else {"bytes": int(size), **told}
+
+
+def _check_size(url: str, part: Path, size: int) -> None:
+    if size > MOST_BYTES:
+        _forget(part)
+        raise RDeepSenseError(
+            f"{url}: sends {size:,} bytes or more; at most {MOST_BYTES:,} are accepted"
+        )
+
+
+class SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Redirects to https, which nobody on the way can change; on this machine also http."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        """Return the request to follow a redirect with, or refuse it."""
+        local = _is_local_http(req.full_url) and _is_local_http(newurl)
+        if not local and urllib.parse.urlsplit(newurl).scheme != "https":
+            raise RDeepSenseError(f"{req.full_url}: redirects to {newurl}; only https is followed")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _is_local_http(url: str) -> bool:
+    parts = urllib.parse.urlsplit(url)
+    try:
+        local = ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        local = parts.hostname == "localhost"
+    return local and parts.scheme == "http"
 
 
 def _forget(part: Path) -> None:

@@ -2,54 +2,149 @@
 
 from __future__ import annotations
 
+import errno
+import lzma
 import os
 import shutil
+import struct
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 from rdeepsense.errors import InputError
+
+MOST_BYTES = 1 << 36  # of all that one archive holds, archives inside it counted too
+MOST_RATIO = 100  # of these to the archive's own bytes; sensor data as text has about 10
+ALWAYS_BYTES = 1 << 24  # may come of any archive, however small
+MOST_DEPTH = 3  # archives in archives
+MOST_ARCHIVES = 100  # inside one, over all depths
+
+# What zipfile and the decompressors raise where bytes are not what they should be.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OverflowError,
+    RuntimeError,  # encrypted, or compressed in an unknown way
+    ValueError,
+    OSError,
+)
 
 
 def unpack(archive: Path, folder: Path, wanted: Sequence[str]) -> list[Path]:
     """Unpack files whose path ends as one of the patterns, under their own names.
 
-    Each is written whole or not at all; a path that leads out of the folder is refused first.
+    Each is written whole or not at all; a path that leads out of the folder is refused first, and
+    so is an archive that would grow beyond measure.
     """
-    try:
-        return sorted(_unpack(archive, archive, folder, wanted))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise InputError(f"{archive}: cannot be unpacked: {error}") from error
+    size = archive.stat().st_size
+    most = min(MOST_BYTES, max(ALWAYS_BYTES, MOST_RATIO * size))
+    return sorted(_Unpacking(archive, folder, wanted, most).files(archive, ()))
 
 
-def _unpack(file: Path, archive: Path, folder: Path, wanted: Sequence[str]) -> set[Path]:
-    written: set[Path] = set()
-    with zipfile.ZipFile(file) as opened:
-        members = [member for member in opened.infolist() if not member.is_dir()]
-        paths = [PurePosixPath(member.filename.replace("\\", "/")) for member in members]
-        for path in paths:
-            if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
-                raise InputError(f"{archive}: its member {str(path)!r} leads out of the folder")
-        for member, path in zip(members, paths, strict=True):
-            nested = path.suffix.lower() == ".zip"
-            if not nested and not any(path.match(pattern) for pattern in wanted):
-                continue
-            handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
-            try:
-                with os.fdopen(handle, "wb") as target, opened.open(member) as source:
-                    shutil.copyfileobj(source, target, 1 << 20)
-                if nested:
-                    new = _unpack(Path(beside), archive, folder, wanted)
-                else:
-                    os.chmod(beside, 0o644)
-                    new = {folder / path.name}
-                    if not new & written:
-                        os.replace(beside, folder / path.name)
-            finally:
-                Path(beside).unlink(missing_ok=True)
-            if twice := new & written:
-                raise InputError(f"{archive}: holds two files named {twice.pop().name}")
-            written |= new
-    return written
+@dataclass
+class _Unpacking:
+    """One call of `unpack`, and how much of what it may do is left."""
+
+    archive: Path
+    folder: Path
+    wanted: Sequence[str]
+    most: int  # bytes
+    bytes: int = 0
+    archives: int = 0
+    written: set[Path] = field(default_factory=set)
+
+    def files(self, file: Path, within: tuple[str, ...]) -> set[Path]:
+        """Unpack the archive that lies in `file`; `within` names those that it was inside of."""
+        try:
+            opened = zipfile.ZipFile(file)
+        except DAMAGE as error:
+            self._refuse(within, error)
+        with opened:
+            members = [(own, self._path(own, within)) for own in opened.infolist()]
+            for member, path in members:
+                if path is None:
+                    continue
+                place = (*within, str(path))
+                if path.suffix.lower() == ".zip":
+                    self._count_archive(place)
+                elif not any(path.match(pattern) for pattern in self.wanted):
+                    continue
+                self._count_bytes(member.file_size, place)
+                self._unpack(opened, member, path, place)
+        return self.written
+
+    def _path(self, member: zipfile.ZipInfo, within: tuple[str, ...]) -> PurePosixPath | None:
+        """Return the path of a member, None for a folder; refuse what cannot be a file's."""
+        name = member.filename.replace("\\", "/")
+        path, place = PurePosixPath(name), "/".join((*within, name))
+        if path.is_absolute() or ".." in path.parts or ":" in "".join(path.parts[:1]):
+            raise InputError(f"{self.archive}: its member {place!r} leads out of the folder")
+        if name.endswith("/"):
+            return None
+        if not path.name or name.endswith("/."):
+            raise InputError(
+                f"{self.archive}: its member {place!r} has no name that a file could have"
+            )
+        return path
+
+    def _unpack(
+        self,
+        opened: zipfile.ZipFile,
+        member: zipfile.ZipInfo,
+        path: PurePosixPath,
+        place: tuple[str, ...],
+    ) -> None:
+        handle, name = tempfile.mkstemp(prefix=".unpacked.", dir=self.folder)
+        beside = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as target:
+                try:
+                    with opened.open(member) as source:
+                        shutil.copyfileobj(source, target, 1 << 20)
+                except DAMAGE as error:
+                    self._refuse(place, error)
+            if path.suffix.lower() == ".zip":
+                self.files(beside, place)
+                return
+            if self.folder / path.name in self.written:
+                raise InputError(f"{self.archive}: holds two files named {path.name}")
+            os.chmod(beside, 0o644)
+            os.replace(beside, self.folder / path.name)
+            self.written.add(self.folder / path.name)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def _count_bytes(self, size: int, place: tuple[str, ...]) -> None:
+        """Count what a member says it holds: zipfile never gives more of it than that."""
+        self.bytes += size
+        if self.bytes > self.most:
+            raise InputError(
+                f"{self.archive}: its member {'/'.join(place)!r} brings what is unpacked to "
+                f"{self.bytes:,} bytes; at most {self.most:,} are accepted of an archive this size"
+            )
+
+    def _count_archive(self, place: tuple[str, ...]) -> None:
+        self.archives += 1
+        for count, most, what in (
+            (len(place), MOST_DEPTH, "archives inside one another"),
+            (self.archives, MOST_ARCHIVES, "archives inside it"),
+        ):
+            if count > most:
+                raise InputError(
+                    f"{self.archive}: its member {'/'.join(place)!r} is one of more than {most} "
+                    f"{what}; at most {most} are accepted"
+                )
+
+    def _refuse(self, place: tuple[str, ...], error: Exception) -> NoReturn:
+        """Say what is damaged; an error of the disk, which has a number, stays what it is."""
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise error
+        which = f"its member {'/'.join(place)!r}: " if place else ""
+        raise InputError(f"{self.archive}: cannot be unpacked: {which}{error}") from error
