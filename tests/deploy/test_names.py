@@ -17,7 +17,7 @@ import rdeepsense as rds
 from rdeepsense import model_file
 from rdeepsense.deploy import load
 from rdeepsense.deploy.c.text import remark
-from rdeepsense.deploy.folded.runtime import TEXTS
+from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.errors import ModelFileError
 
 EVIL = [

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import model_file
+from rdeepsense.deploy.folded.layout import LAPLACE, arrays_of
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runtime import LAPLACE
 from rdeepsense.link import to_json
+
+NARROWED = ("layer.", LAPLACE)  # the arrays that may be float32
 
 
 def save(folded: Folded, path: str | os.PathLike[str]) -> None:
@@ -34,16 +36,10 @@ def save(folded: Folded, path: str | os.PathLike[str]) -> None:
         "version": facts.version,
         "source": facts.source,
     }
-    tensors: dict[str, NDArray[Any]] = {"centre": layers.centre, "scale": layers.scale}
-    for number, layer in enumerate(layers.dense):
-        tensors[f"layer.{number}.weight"] = _smallest(layer.weight)
-        tensors[f"layer.{number}.bias"] = _smallest(layer.bias)
-    if output.laplace is not None:
-        tensors |= {f"{LAPLACE}{k}": _smallest(v) for k, v in vars(output.laplace).items()}
-    if output.spread is not None and output.shift is not None:
-        tensors |= {"spread": output.spread, "shift": output.shift}
-    if facts.intervals is not None:
-        tensors |= {f"interval.{k}": v for k, v in vars(facts.intervals).items() if v is not None}
+    tensors: dict[str, NDArray[Any]] = {
+        name: _smallest(values) if name.startswith(NARROWED) else values
+        for name, values in arrays_of(folded).items()
+    }
     model_file.write(path, header, tensors)
 
 

@@ -194,7 +194,7 @@ def test_without_a_compiler_it_says_so(
 
 def test_widths_must_fit(drawn: Drawn, tmp_path: Path) -> None:
     folded = fold(drawn.estimator)
-    layers = dataclasses.replace(folded.layers, centre=folded.layers.centre[:-1])
+    layers = dataclasses.replace(folded.layers, centre=np.append(folded.layers.centre, 0.0))
     save(dataclasses.replace(folded, layers=layers), tmp_path / "broken")
     with pytest.raises(ModelFileError, match="layer 0 does not fit"):
         load(tmp_path / "broken")

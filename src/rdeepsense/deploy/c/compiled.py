@@ -16,6 +16,7 @@ from rdeepsense.deploy.c.build import LIBRARY, Program, Target, build, need_comp
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.deploy.networks import as_float32
@@ -74,6 +75,7 @@ def _call(
 
 def compiled(folded: Folded) -> CompiledRunner:
     """Build the C of a model, or find it in the cache."""
+    check_folded(folded)
     cc = need_compiler("compile=True")
     source = Source(folded, as_float32(folded))
     rows = Target(".so", LIBRARY, {"rows.c": source.assembled("rows.c")})

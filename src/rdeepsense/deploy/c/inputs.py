@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.c.text import identifier
 from rdeepsense.deploy.folded.facts import Intervals, Texts
+from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import FloatNetwork
@@ -86,6 +87,7 @@ def c_model(
     folded: Folded, network: FloatNetwork | Int8Network, name: str, sure: Floats | None
 ) -> CModel:
     """Take from a folded model what its C needs."""
+    check_folded(folded)
     facts, layers, output = folded.facts, folded.layers, folded.output
     if max(layers.widths) > WIDEST:
         raise InputError(f"a layer of {max(layers.widths)} is too wide; at most {WIDEST}")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.measure import code_and_stack
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
-from rdeepsense.deploy.folded.runtime import TEXTS
 from rdeepsense.deploy.report import ExportReport
 
 

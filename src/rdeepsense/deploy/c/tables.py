@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
+from rdeepsense.errors import InputError
 
 BYTES = {"float": 4, "int32_t": 4, "uint16_t": 2, "int8_t": 1}
 
@@ -58,7 +60,44 @@ def tables_of(model: CModel) -> list[Table]:
         tables.append(Table("float", "root", _triangle(model.laplace.root, network)))
         tables.append(Table("float", "gain", model.laplace.gain))
         tables.append(Table("float", "epistemic", model.laplace.std))
+    _check(tables, model)
     return [Table(t.kind, f"{model.name}_{t.name}", t.values, t.size) for t in tables]
+
+
+def lengths(model: CModel) -> dict[str, int]:
+    """Say how many numbers C reads of each table, from the sizes in its configuration alone."""
+    inputs, outputs, widths = model.inputs, model.outputs, model.widths
+    found = dict.fromkeys(("centre", "per_scale", "per_step"), inputs)
+    found |= dict.fromkeys(("spread", "shift", "sure_std", "gain", "epistemic"), outputs)
+    for k, (before, width) in enumerate(pairwise(widths)):
+        found |= {f"bias_{k}": width, f"factor_{k}": width, f"weight_{k}": before * width}
+    # int8 inputs lie in fours.
+    found["weights"] = sum(-(-before // 4) * 4 * width for before, width in pairwise(widths))
+    found["head_bias"] = widths[-1]
+    if model.laplace is not None:
+        rows = len(model.laplace.root)
+        if rows - 1 not in (model.hidden, model.hidden + inputs):
+            raise InputError(f"the epistemic matrix has {rows} rows, which do not fit the layers")
+        found["root"] = rows * (rows + 1) // 2
+    return found
+
+
+def _check(tables: list[Table], model: CModel) -> None:
+    """Refuse a table that C would read beyond, or whose numbers float32 cannot hold."""
+    wanted, layers = lengths(model), len(model.network.layers)
+    if layers != len(model.widths) - 1:
+        raise InputError(f"the network has {layers} layers, the model {len(model.widths) - 1}")
+    for table in tables:
+        if table.values.size != wanted[table.name]:
+            raise InputError(
+                f"the table {table.name} has {table.values.size} numbers where the model's sizes "
+                f"need {wanted[table.name]}"
+            )
+        if table.kind == "float":
+            with np.errstate(over="ignore"):
+                narrow = table.values.astype(np.float32)
+            if not np.isfinite(narrow).all():
+                raise InputError(f"the table {table.name} holds what float32 cannot; change units")
 
 
 def is_shifted(model: CModel) -> bool:

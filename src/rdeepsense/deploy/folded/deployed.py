@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.layout import check_folded
+from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner, Values
 from rdeepsense.errors import InputError
 
@@ -18,6 +20,8 @@ class DeployedModel:
     """Predictions of a model without the library that trained it; see `rdeepsense.deploy.load`."""
 
     def __init__(self, runner: Runner) -> None:
+        if isinstance(runner, Folded):
+            check_folded(runner)  # numpy would repeat a spread that is too short
         self.runner = runner
 
     @property

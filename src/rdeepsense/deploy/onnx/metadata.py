@@ -9,7 +9,7 @@ import numpy as np
 
 from rdeepsense import __version__
 from rdeepsense.deploy.folded.facts import Facts, Intervals
-from rdeepsense.deploy.folded.runtime import TEXTS
+from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.quality import Quality
 from rdeepsense.fitting.fitted import Fitted

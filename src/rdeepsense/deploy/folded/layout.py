@@ -1,0 +1,127 @@
+"""The arrays of a folded model: their names in its file, and the shapes that fit together.
+
+    centre, scale                    (inputs,)
+    layer.k.weight, layer.k.bias     (width k + 1, width k), (width k + 1,); width 0 is inputs, the
+                                     last one outputs times the columns of the link
+    spread, shift                    (outputs,), of numbers alone
+    interval.coverages               (coverages,); .low, .high and .conformal (coverages, outputs)
+    doubt.root                       square, of the hidden layer's and perhaps the inputs' size + 1
+    doubt.gain, doubt.std            (outputs,)
+
+A file is held to it before its numbers are read, and a model made by hand before it is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rdeepsense.arrays import Floats
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.errors import InputError
+from rdeepsense.link import Link, LocationWidth, Softmax
+
+Shape = tuple[int, ...]
+LAPLACE = "doubt."  # before the names of its arrays
+INTERVAL = "interval."
+MOST_LAYERS = 1_000
+
+
+def arrays_of(folded: Folded) -> dict[str, Floats]:
+    """Name every array of a model."""
+    layers, output, intervals = folded.layers, folded.output, folded.facts.intervals
+    found: dict[str, Floats | None] = {"centre": layers.centre, "scale": layers.scale}
+    for k, layer in enumerate(layers.dense):
+        found[f"layer.{k}.weight"], found[f"layer.{k}.bias"] = layer.weight, layer.bias
+    found |= {"spread": output.spread, "shift": output.shift}
+    if output.laplace is not None:
+        found |= {f"{LAPLACE}{name}": value for name, value in vars(output.laplace).items()}
+    if intervals is not None:
+        found |= {f"{INTERVAL}{name}": value for name, value in vars(intervals).items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def check_folded(folded: Folded) -> None:
+    """Refuse a model, made by hand perhaps, whose arrays do not fit together."""
+    shapes = {name: value.shape for name, value in arrays_of(folded).items()}
+    facts = folded.facts
+    classes = None if facts.classes is None else len(facts.classes)
+    outputs = check_shapes(shapes, folded.output.link, len(folded.layers.dense), classes)
+    if (facts.inputs, facts.outputs) != (folded.layers.inputs, outputs):
+        raise InputError(
+            f"the layers have {folded.layers.inputs} inputs and {outputs} outputs, "
+            f"the facts say {facts.inputs} and {facts.outputs}"
+        )
+
+
+def check_shapes(shapes: Mapping[str, Shape], link: Link, layers: int, classes: int | None) -> int:
+    """Return the number of outputs, or name the first array that does not fit the others."""
+    if not 0 < layers <= MOST_LAYERS:
+        raise InputError(f"layers = {layers} must be 1 to {MOST_LAYERS}")
+    inputs = _length(shapes, "centre")
+    wanted: dict[str, Shape] = {"centre": (inputs,), "scale": (inputs,)}
+    width, hidden = inputs, 0
+    for k in range(layers):
+        hidden, before, width = width if k else 0, width, _length(shapes, f"layer.{k}.bias")
+        wanted |= {f"layer.{k}.bias": (width,), f"layer.{k}.weight": (width, before)}
+    for name, shape in wanted.items():
+        if shapes.get(name) != shape and name.startswith("layer."):
+            number = name.split(".")[1]
+            raise InputError(f"layer {number} does not fit the one before it: {_is(shapes, name)}")
+    if link.columns < 1 or width % link.columns:
+        raise InputError(
+            f"the link does not fit the layers: it reads {link.columns} columns of each output, "
+            f"and the last layer has {width}"
+        )
+    outputs = width // link.columns
+    if classes != (outputs if isinstance(link, Softmax) else None):
+        raise InputError(
+            f"the link does not fit the classes: {classes or 'none'} for {outputs} outputs"
+        )
+    if isinstance(link, LocationWidth):
+        wanted |= {"spread": (outputs,), "shift": (outputs,)}
+    wanted |= _laplace(shapes, hidden, inputs, outputs) | _intervals(shapes, link, outputs)
+    for name, shape in wanted.items():
+        if shapes.get(name) != shape:
+            raise InputError(f"{name} does not fit the layers: {_is(shapes, name)}, not {shape}")
+    for name in shapes:
+        if name not in wanted:
+            raise InputError(f"{name!r:.60} is no array of such a model")
+    return outputs
+
+
+def _laplace(
+    shapes: Mapping[str, Shape], hidden: int, inputs: int, outputs: int
+) -> dict[str, Shape]:
+    if not any(name.startswith(LAPLACE) for name in shapes):
+        return {}
+    rows = _length(shapes, f"{LAPLACE}root")
+    if rows - 1 not in (hidden, hidden + inputs):
+        raise InputError(
+            f"{LAPLACE}root, the epistemic matrix, does not fit the layers: it has {rows} rows, "
+            f"not {hidden + 1} or {hidden + inputs + 1}"
+        )
+    numbers = (outputs,)
+    return {f"{LAPLACE}root": (rows, rows), f"{LAPLACE}gain": numbers, f"{LAPLACE}std": numbers}
+
+
+def _intervals(shapes: Mapping[str, Shape], link: Link, outputs: int) -> dict[str, Shape]:
+    if isinstance(link, Softmax) or not any(name.startswith(INTERVAL) for name in shapes):
+        return {}
+    coverages = _length(shapes, f"{INTERVAL}coverages")
+    table = (coverages, outputs)
+    wanted: dict[str, Shape] = {f"{INTERVAL}coverages": (coverages,)}
+    wanted |= {f"{INTERVAL}low": table, f"{INTERVAL}high": table}
+    if f"{INTERVAL}conformal" in shapes:
+        wanted[f"{INTERVAL}conformal"] = table
+    return wanted
+
+
+def _length(shapes: Mapping[str, Shape], name: str) -> int:
+    shape = shapes.get(name)
+    if not shape or not shape[0]:
+        raise InputError(f"{name} is missing or has no numbers")
+    return shape[0]
+
+
+def _is(shapes: Mapping[str, Shape], name: str) -> str:
+    return f"{name} has shape {shapes[name]}" if name in shapes else f"{name} is missing"

@@ -1,0 +1,81 @@
+"""The tables of C are as long as the sizes in its configuration say, whatever made the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from deploy.folded_models import hand_made
+
+from rdeepsense.deploy.c.compiled import compiled
+from rdeepsense.deploy.c.inputs import c_model
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.tables import lengths, tables_of
+from rdeepsense.deploy.folded.deployed import DeployedModel
+from rdeepsense.deploy.folded.laplace import LastLayerLaplace
+from rdeepsense.deploy.folded.layers import DenseLayer
+from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.networks import as_float32
+from rdeepsense.deploy.quantise import quantise
+from rdeepsense.errors import InputError
+
+OUTPUTS = 4
+
+
+def model(**output: Any) -> Folded:
+    """A Gaussian 3-5-8, with parts of its output replaced."""
+    rng = np.random.default_rng(0)
+    layers = [DenseLayer(rng.normal(size=(n, m)), rng.normal(size=n)) for m, n in ((3, 5), (5, 8))]
+    folded = hand_made("gaussian", np.zeros(3), layers)
+    return replace(folded, output=replace(folded.output, **output))
+
+
+def laplace(rows: int, outputs: int) -> LastLayerLaplace:
+    return LastLayerLaplace(np.eye(rows), np.ones(outputs), np.ones(outputs))
+
+
+BROKEN = {
+    "spread": {"spread": np.ones(1)},
+    "shift": {"shift": np.ones(OUTPUTS - 1)},
+    "doubt.gain": {"laplace": laplace(9, 1)},
+    "doubt.root": {"laplace": laplace(7, OUTPUTS)},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_short_arrays_are_refused_by_everything_that_runs_a_model(name: str) -> None:
+    folded = model(**BROKEN[name])
+    with pytest.raises(InputError, match=f"{name}.* does not fit the layers"):
+        compiled(folded)
+    with pytest.raises(InputError, match=f"{name}.* does not fit the layers"):
+        Source(folded, as_float32(model()))
+    with pytest.raises(InputError, match=f"{name}.* does not fit the layers"):
+        DeployedModel(folded)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_every_table_is_held_to_its_length(dtype: str) -> None:
+    folded, X = model(), np.random.default_rng(1).normal(size=(50, 3))
+    network: Any = as_float32(folded) if dtype == "float32" else quantise(folded, X)
+    right = c_model(folded, network, "m", np.ones(OUTPUTS))
+    for table in tables_of(right):
+        assert table.values.size == lengths(right)[table.name.removeprefix("m_")]
+    with pytest.raises(InputError, match="the table spread has 3 numbers where .* need 4"):
+        tables_of(replace(right, spread=np.ones(3)))
+    with pytest.raises(InputError, match="the table sure_std has 1 numbers where .* need 4"):
+        tables_of(replace(right, sure=np.ones(1)))
+    with pytest.raises(InputError, match="the table centre has 3 numbers where .* need 2"):
+        tables_of(replace(right, widths=(2, *right.widths[1:])))
+    with pytest.raises(InputError, match="the network has 2 layers, the model 1"):
+        tables_of(replace(right, widths=(3, 8)))
+    with pytest.raises(InputError, match="weights?(_0)? has [0-9]+ numbers where"):
+        tables_of(replace(right, widths=(3, 6, 8)))
+
+
+def test_numbers_that_float32_cannot_hold_are_refused() -> None:
+    folded = model(spread=np.full(OUTPUTS, 1e60))
+    with pytest.raises(InputError, match="the table spread holds what float32 cannot"):
+        Source(folded, as_float32(folded))
+    DeployedModel(folded).predict(np.zeros((1, 3)))
