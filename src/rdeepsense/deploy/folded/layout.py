@@ -97,7 +97,7 @@ def _laplace(
     rows = _length(shapes, f"{LAPLACE}root")
     if rows - 1 not in (hidden, hidden + inputs):
         raise InputError(
-            f"{LAPLACE}root, the epistemic matrix, does not fit the layers: it has {rows} rows, "
+            f"the epistemic matrix does not fit the layers: {LAPLACE}root has {rows} rows, "
             f"not {hidden + 1} or {hidden + inputs + 1}"
         )
     numbers = (outputs,)
