@@ -20,7 +20,6 @@ from rdeepsense.arrays import Floats
 from rdeepsense.errors import ModelFileError
 
 Header = dict[str, Any]  # JSON of a file that anyone may have written
-Shape = tuple[int, ...]
 FORMAT = 1
 DTYPES = {"F64": ("<f8", 8), "F32": ("<f4", 4)}
 LONGEST_JSON = 1 << 22  # bytes
@@ -38,7 +37,7 @@ class Tensor(NamedTuple):
     data: bytes
     start: int
     dtype: str
-    shape: Shape
+    shape: tuple[int, ...]
 
     def read(self) -> Floats:
         """Read the numbers as float64, whatever they are stored in."""

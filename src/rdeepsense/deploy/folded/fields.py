@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.deploy.folded.container import Header
 from rdeepsense.deploy.folded.facts import Texts
 from rdeepsense.deploy.folded.layout import MOST_LAYERS
 from rdeepsense.errors import InputError
@@ -25,7 +26,6 @@ from rdeepsense.link import (
     sqrt,
 )
 
-Header = dict[str, Any]  # JSON of a file that anyone may have written
 TEXTS = ("features", "feature_units", "targets", "target_units")
 LONGEST_TEXT = 1_000
 MOST_OUTPUTS = 1 << 20
