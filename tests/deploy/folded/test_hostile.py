@@ -178,8 +178,9 @@ def test_every_refusal_names_what_is_wrong(
     file = copy.deepcopy(right)
     change(file)
     file.write(tmp_path / "file")
-    with pytest.raises(ModelFileError, match=message):
-        load(tmp_path / "file")
+    for native in (False, True):
+        with pytest.raises(ModelFileError, match=message):
+            load(tmp_path / "file", compile=native)
 
 
 def same_range(path: Path) -> None:
