@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import model_file
+from rdeepsense.deploy.folded.fields import check_fields
 from rdeepsense.deploy.folded.layout import LAPLACE, arrays_of
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.link import to_json
@@ -36,6 +38,8 @@ def save(folded: Folded, path: str | os.PathLike[str]) -> None:
         "version": facts.version,
         "source": facts.source,
     }
+    # What reading would refuse is refused here, before anything is written.
+    check_fields(json.loads(json.dumps(header)))
     tensors: dict[str, NDArray[Any]] = {
         name: _smallest(values) if name.startswith(NARROWED) else values
         for name, values in arrays_of(folded).items()

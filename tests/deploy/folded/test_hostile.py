@@ -16,6 +16,7 @@ from deploy.folded.hostile_files import File, mutate, opened, write_signed
 from deploy.folded_models import hand_made
 from deploy.random_models import draw, give_laplace
 
+import rdeepsense as rds
 from rdeepsense.deploy import load
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.layers import DenseLayer
@@ -243,3 +244,16 @@ def test_a_large_model_takes_little_more_than_its_numbers(tmp_path: Path) -> Non
     finally:
         tracemalloc.stop()
     assert peak <= 3 * (tmp_path / "file").stat().st_size + 2 * MIB
+
+
+@pytest.mark.parametrize("long", ["label", "name"])
+def test_what_reading_would_refuse_is_not_written(long: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 1)), np.array(["low", "high"])[rng.integers(0, 2, 60)]
+    y = np.where(y == "low", "low" * 400, y) if long == "label" else y
+    model = rds.RDeepSenseClassifier(hidden=(4,), epochs=1, verbose=False).fit(X, y)
+    if long == "name":
+        model.describe(feature_units=["m" * 1_001])
+    with pytest.raises(rds.InputError, match="classes" if long == "label" else "feature_units"):
+        rds.export(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
