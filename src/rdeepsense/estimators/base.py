@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -104,17 +103,12 @@ class DistributionEstimator(BaseEstimator):
         weight = checks.check_weights(sample_weight, len(table))
         target, encoded = self.target_type.of(y, len(table), weight)
         target = replace(target, names=names.of_target(y))
-        seed, after = self._seed(), self._after()
+        ways = (target.is_classes, self._after().set_aside, self._seed())
         check_one_split(validation, groups)
-        split: Callable[..., FitRows]
         if validation is None:
-            split = partial(split_rows, groups=groups)
-        else:
-            pair = self._further_rows("validation", validation, table.shape[1:], target)
-            split = partial(with_validation, validation=pair)
-        classes, set_aside = target.is_classes, after.set_aside
-        rows = split(table, encoded, weight, classes=classes, set_aside=set_aside, seed=seed)
-        return rows, target
+            return split_rows(table, encoded, weight, groups, *ways), target
+        pair = self._further_rows("validation", validation, table.shape[1:], target)
+        return with_validation(table, encoded, weight, pair, *ways), target
 
     def _read(
         self,
