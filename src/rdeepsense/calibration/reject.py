@@ -48,6 +48,9 @@ class Predictor(Protocol):
 class RejectOption(BaseEstimator):
     """A fitted model that refuses the rows it is least sure of; exactly one goal is given.
 
+    After `fit`: `threshold_`, and on the validation rows `coverage_` (the share accepted) and
+    `risk_` (of the accepted rows; NaN where there are none).
+
     Parameters
     ----------
     threshold : accept rows whose score is at most this.
@@ -62,9 +65,6 @@ class RejectOption(BaseEstimator):
     score : "predicted", "epistemic" or "novelty" (needs `model.fit_novelty`); see the module.
     method : of the epistemic score, as of `model.epistemic_std` ("laplace", "delta", ...); None is
         the model's own default.
-
-    After `fit`: `threshold_`, and on the validation rows `coverage_` (the share accepted) and
-    `risk_` (of the accepted rows; NaN where there are none).
     """
 
     def __init__(

@@ -26,14 +26,14 @@ METHODS = ("auto", "exact", "variational")
 class GaussianProcess(CalibratedEstimator):
     """A Gaussian process, which needs the extra `gp`.
 
+    Further parameters are those of `CalibratedEstimator` and `DistributionEstimator`. A row with
+    `sample_weight` w counts as w equal observations.
+
     Parameters
     ----------
     inducing : inducing points of the variational method, at most one per training row.
     steps : steps of learning; None follows the method and the number of rows.
     batch_size, learning_rate : of the variational method; None for 1,024 and 0.05.
-
-    The others are those of `CalibratedEstimator` and `DistributionEstimator`. A row with
-    `sample_weight` w counts as w equal observations.
     """
 
     inducing: int = 512

@@ -34,6 +34,8 @@ NOISE = ("tuned", "none")
 class MCDrop(NetworkEstimator):
     """Predictions from many passes with dropout on.
 
+    Further parameters are those of `NetworkEstimator` and `DistributionEstimator`.
+
     Parameters
     ----------
     samples : passes of one prediction, at least 2; `predict_dist(X, samples=k)` takes any other
@@ -42,8 +44,6 @@ class MCDrop(NetworkEstimator):
         NLL; "none" is the paper's version, whose variance knows of no noise in the data.
     drop_prob : probability to drop a hidden unit; "auto" chooses by validation NLL.
     input_drop_prob : the same for the inputs.
-
-    The others are those of `NetworkEstimator` and `DistributionEstimator`.
     """
 
     samples: int = 20

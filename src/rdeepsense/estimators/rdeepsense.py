@@ -103,14 +103,14 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
 class RDeepSenseRegressor(Regressor, RDeepSense):
     """Regression with a predictive distribution for every row and output.
 
+    Further parameters are those of `RDeepSense`, `CalibratedEstimator`, `NetworkEstimator` and
+    `DistributionEstimator`.
+
     Parameters
     ----------
     likelihood : "gaussian" (the paper's), "student" (heavy tails: one learned df per output), a
         head of your own (`rdeepsense.heads.register`), or "auto".
     beta : weigh the likelihood by the predicted variance to this power (beta-NLL); 0 is the paper.
-
-    The others are those of `RDeepSense`, `CalibratedEstimator`, `NetworkEstimator` and
-    `DistributionEstimator`.
     """
 
     likelihood: str = "gaussian"

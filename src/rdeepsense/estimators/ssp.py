@@ -24,12 +24,13 @@ ADVERSARIAL_STEP = 0.05  # standard deviations of an input: about 1 % of its ran
 class SSP(CalibratedEstimator, NetworkEstimator):
     """An ensemble of networks; `predict_dist(X, samples=k)` is that of the first k (SSP-k).
 
+    Further parameters are those of `CalibratedEstimator`, `NetworkEstimator` and
+    `DistributionEstimator`.
+
     Parameters
     ----------
     members : networks in the ensemble, trained as one bank.
     adversarial : also train on inputs moved against each network (fast gradient sign method).
-
-    The others are those of `CalibratedEstimator`, `NetworkEstimator` and `DistributionEstimator`.
     """
 
     members: int = 5

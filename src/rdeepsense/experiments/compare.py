@@ -140,6 +140,8 @@ def compare(
 ) -> Comparison:
     """Fit each method on `splits` random splits of the rows and score it on their test rows.
 
+    Every choice that a method leaves open is made on training rows; test rows only score.
+
     Parameters
     ----------
     methods : names: RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper,
@@ -149,8 +151,6 @@ def compare(
         divided between training and test, nor between training and validation.
     hidden, epochs : the layers and the training of every network; None follows the recipe.
     task : "regression", "classification" or "auto", which takes text and yes/no as classes.
-
-    Every choice that a method leaves open is made on training rows; test rows only score.
     """
     chosen = parse_all(methods)
     check_whole("splits", splits, 1)

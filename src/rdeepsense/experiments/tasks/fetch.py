@@ -190,6 +190,7 @@ def _check_size(url: str, part: Path, size: int) -> None:
 class SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Redirects to https, which nobody on the way can change; on this machine also http."""
 
+    # Any: the response and its headers, as urllib's own signature leaves them.
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
