@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rdeepsense.deploy.c.report import C99Report
     from rdeepsense.deploy.quality import Quality
     from rdeepsense.deploy.report import ExportReport
-    from rdeepsense.experiments.build import Estimator
+    from rdeepsense.estimators.loading import Estimator
 
 OPTIONS = {
     "to": "--to",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from rdeepsense.experiments.build import Estimator
+    from rdeepsense.estimators.loading import Estimator
 
 Inputs: TypeAlias = "pl.DataFrame | NDArray[np.float64]"
 """Columns with their names, or an array for a model that was fitted without."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from rdeepsense.cli.terminal import Terminal
-    from rdeepsense.experiments.build import Estimator
+    from rdeepsense.estimators.loading import Estimator
 
 TEST_FRACTION = 0.2
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rdeepsense.distributions import AnyDistribution
-    from rdeepsense.experiments.build import Estimator
+    from rdeepsense.estimators.loading import Estimator
 
 SHOWN = 10
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rdeepsense.cli.inference import Inputs
     from rdeepsense.distributions import AnyDistribution
-    from rdeepsense.experiments.build import Estimator
+    from rdeepsense.estimators.loading import Estimator
 
 COVERAGES = (50, 80, 90, 95)
 

@@ -6,41 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rdeepsense.errors import InputError
-from rdeepsense.estimators import (
-    GPClassifier,
-    GPRegressor,
-    MCDropClassifier,
-    MCDropRegressor,
-    RDeepSenseClassifier,
-    RDeepSenseRegressor,
-    SSPClassifier,
-    SSPRegressor,
-)
+from rdeepsense.estimators.loading import ESTIMATORS, Estimator
 from rdeepsense.experiments.methods import FAMILIES, TASKS, Method
-
-Estimator = (
-    RDeepSenseRegressor
-    | RDeepSenseClassifier
-    | MCDropRegressor
-    | MCDropClassifier
-    | SSPRegressor
-    | SSPClassifier
-    | GPRegressor
-    | GPClassifier
-)
-
-_REGRESSORS: dict[str, type[Estimator]] = {
-    "RDeepSense": RDeepSenseRegressor,
-    "MCDrop": MCDropRegressor,
-    "SSP": SSPRegressor,
-    "GP": GPRegressor,
-}
-_CLASSIFIERS: dict[str, type[Estimator]] = {
-    "RDeepSense": RDeepSenseClassifier,
-    "MCDrop": MCDropClassifier,
-    "SSP": SSPClassifier,
-    "GP": GPClassifier,
-}
 
 
 def build(
@@ -61,5 +28,5 @@ def build(
         options |= family.regression_options
     if family.passes_option is not None:
         options[family.passes_option] = max(method.samples or 1 for method in methods)
-    estimators = _REGRESSORS if task == "regression" else _CLASSIFIERS
-    return estimators[family.estimator](**options)
+    kind = "Regressor" if task == "regression" else "Classifier"
+    return ESTIMATORS[f"{family.estimator}{kind}"](**options)

@@ -16,6 +16,7 @@ from torch import nn
 from rdeepsense import __version__, model_file
 from rdeepsense.calibration import KINDS, Calibration
 from rdeepsense.calibration.conformal import Conformal
+from rdeepsense.data.names import KEPT
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.epistemic import Laplace
 from rdeepsense.epistemic.novelty import Novelty
@@ -123,9 +124,7 @@ def restore(
         Novelty(**density) if density else None,
     )
     try:
-        return fitted.described(
-            *(header.get(name) for name in ("target_names", "target_units", "feature_units"))
-        )
+        return fitted.described(*(header.get(name) for name in KEPT))
     except InputError as error:
         raise ModelFileError(f"the names in the file do not fit the model: {error}") from error
 

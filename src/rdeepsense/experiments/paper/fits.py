@@ -13,7 +13,8 @@ from rdeepsense.deploy.profile import cost, energy
 from rdeepsense.deploy.profile.devices import DEFAULT
 from rdeepsense.distributions import AnyDistribution, Mixture
 from rdeepsense.estimators import GPClassifier, GPRegressor
-from rdeepsense.experiments.build import Estimator, build
+from rdeepsense.estimators.loading import Estimator
+from rdeepsense.experiments.build import build
 from rdeepsense.experiments.methods import FAMILIES, Method, parse
 from rdeepsense.experiments.paper.faults import reactions
 from rdeepsense.experiments.paper.score import examples, score

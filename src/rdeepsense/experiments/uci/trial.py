@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 
 from rdeepsense import metrics
 from rdeepsense.errors import InterruptedTraining
-from rdeepsense.experiments.build import Estimator, build
+from rdeepsense.estimators.loading import Estimator
+from rdeepsense.experiments.build import build
 from rdeepsense.experiments.methods import Method
 from rdeepsense.experiments.records import Record
 from rdeepsense.experiments.uci.statistics import MethodScore
