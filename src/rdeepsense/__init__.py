@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rdeepsense.experiments.compare import Comparison, compare
     from rdeepsense.plot.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
+    from rdeepsense.status import Status
 
 _EXPORTS = {
     "Comparison": "experiments.compare",
@@ -75,6 +76,7 @@ _EXPORTS = {
     "RejectOption": "calibration.reject",
     "plot_selection": "plot.selection",
     "ScoringRule": "scoring",
+    "Status": "status",
     "wrap": "estimators.wrap",
 }
 _MODULES = ("deploy", "heads", "metrics", "networks")
@@ -101,6 +103,7 @@ __all__ = [
     "SSPClassifier",
     "SSPRegressor",
     "ScoringRule",
+    "Status",
     "StudentT",
     "TrainingError",
     "__version__",

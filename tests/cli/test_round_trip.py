@@ -42,7 +42,7 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
     assert predicted.code == 0, predicted.err
     assert "5 columns not used: y, z, label, user, site" in predicted.out
     frame = pl.read_csv(out) if kind == "csv" else pl.read_parquet(out)
-    assert frame.columns == ["mean", "std", "low", "high"]
+    assert frame.columns == ["mean", "std", "low", "high", "status"]
     model = rds.load("model.safetensors")
     inputs = pl.read_parquet(table) if kind == "parquet" else pl.read_csv(table)
     X = inputs.select("a", "b [V]", "same")
@@ -67,8 +67,8 @@ def test_classes_of_text(run, csv: Path, tmp_path: Path) -> None:
     ] > 0.6  # fmt: skip
     run("predict", "model.safetensors", csv, "-o", "p.csv", "--samples", 3)
     frame = pl.read_csv("p.csv")
-    assert frame.columns == ["class", "p_high", "p_low", "p_mid"]
-    np.testing.assert_allclose(frame.select(pl.sum_horizontal(pl.exclude("class"))), 1)
+    assert frame.columns == ["class", "p_high", "p_low", "p_mid", "status"]
+    np.testing.assert_allclose(frame.select(pl.sum_horizontal(pl.exclude("class", "status"))), 1)
     assert (
         "expected calibration error"
         in run("evaluate", "model.safetensors", csv, "--target", "label").out
@@ -89,7 +89,7 @@ def test_several_targets(run, csv: Path) -> None:
     options = ("--target", "y", "--target", "z", "--ignore", "user", "--likelihood", "student")
     assert run("fit", csv, *options, *QUICK).code == 0
     run("predict", "model.safetensors", csv, "-o", "p.tsv")
-    assert pl.read_csv("p.tsv", separator="\t").columns[::4] == ["mean_0", "mean_1"]
+    assert pl.read_csv("p.tsv", separator="\t").columns[::4] == ["mean_0", "mean_1", "status"]
     both = run("evaluate", "model.safetensors", csv, "--target", "y", "--target", "z")
     assert both.code == 0
     one = run("evaluate", "model.safetensors", csv, "--target", "y")

@@ -52,7 +52,10 @@ def draw(seed: int, widest: int = 200, most: int = 60) -> Drawn:
 
 
 def give_laplace(drawn: Drawn, seed: int = 0) -> Drawn:
-    """The Laplace approximation of the drawn weights, with numbers of its own for the rest."""
+    """The Laplace approximation of the drawn weights, with numbers of its own for the rest.
+
+    Without a guard, so that rows far from the training rows have the std that Laplace gives them.
+    """
     estimator, rng = drawn.estimator, np.random.default_rng(seed)
     x = estimator.fitted_.inputs.scaler.transform(drawn.X, torch.float32)
     laplace = Laplace.fit(estimator.network_, [(x, torch.ones(len(x)).double())])
@@ -61,7 +64,7 @@ def give_laplace(drawn: Drawn, seed: int = 0) -> Drawn:
         chosen = replace(chosen, factor=1.3 * chosen.factor)
     share = rng.uniform(0.05, 1, len(laplace.ratio))
     epistemic = EpistemicPart(laplace, share, {"laplace": chosen})
-    estimator.fitted_ = replace(estimator.fitted_, epistemic=epistemic)
+    estimator.fitted_ = replace(estimator.fitted_, epistemic=epistemic, guard=None)
     return drawn
 
 

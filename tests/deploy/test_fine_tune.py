@@ -20,9 +20,9 @@ from rdeepsense.deploy.calibrated_head import CalibratedHead
 from rdeepsense.deploy.fine_tune import fine_tuned, quantise_or_tune
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.networks import runner, standardised
+from rdeepsense.deploy.networks import NetworkRunner, standardised
 from rdeepsense.deploy.quality import FineTuning, Quality, quality
-from rdeepsense.deploy.quantise import best_units, integers, quantise, to_bytes, together
+from rdeepsense.deploy.quantise import best_units, integers, quantise, reach_of, to_bytes, together
 from rdeepsense.deploy.rounded import Rounded
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseRegressor
@@ -53,9 +53,9 @@ def test_a_coarse_network_comes_back_within_reach(
     folded, (X, y) = fold(precise), precise.fitted_.kept_rows
     test = law(4000, 1)
     fitted = fitted_model(precise)
-    before = quality(runner(folded, quantise(folded, X)), fitted, *test)
+    before = quality(NetworkRunner(folded, quantise(folded, X)), fitted, *test)
     tuned = fine_tuned(fitted, folded, X, y, Silent())
-    after = quality(runner(folded, tuned), fitted, *test)
+    after = quality(NetworkRunner(folded, tuned), fitted, *test)
     assert before.nll_change > 0.2
     assert after.nll_change < 0.7 * before.nll_change
     assert after.after["coverage_90"] > 0.9
@@ -68,7 +68,7 @@ def test_training_sees_what_the_device_computes(seed: int) -> None:
     folded, X = fold(drawn.estimator), drawn.X.astype(np.float32)
     centre, per_scale, dense = ready = standardised(folded.layers)
     units = best_units(folded, X, ready)
-    network = integers(X, ready, units, corrected=False)
+    network = integers(X, ready, units, 8.0, corrected=False)
     student = Rounded(dense, units)
     q, step = network.inputs(X), np.ones((len(X), 1), np.float32)
     h = torch.from_numpy((X - centre) * per_scale)
@@ -94,7 +94,8 @@ def test_nothing_learnt_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPat
     y = np.zeros(len(X) if facts.is_classifier else (len(X), facts.outputs))
     tuned = fine_tuned(fitted_model(drawn.estimator), folded, X, y, Silent())
     ready = standardised(folded.layers)
-    plain = together(integers(X, ready, best_units(folded, X, ready), corrected=False), X)
+    units, reach = best_units(folded, X, ready), reach_of(folded, X, ready)
+    plain = together(integers(X, ready, units, reach, corrected=False), X)
     wanted, found = finished(folded, plain.raw(X)), finished(folded, tuned.raw(X))
     apart = np.abs(found - wanted) / (1.0 if facts.is_classifier else wanted[1])
     assert np.median(apart) < 1e-5  # float32 may move a weight at a half
@@ -177,7 +178,7 @@ def test_what_is_not_says_what_was_done(
     fitted = fitted_model(precise)
     network, made = quantise_or_tune(fitted, folded, (X, y), -1.0, Told())
     plain = quantise(folded, X[::2])
-    rise = quality(runner(folded, plain), fitted, X[1::2], y[1::2]).nll_change
+    rise = quality(NetworkRunner(folded, plain), fitted, X[1::2], y[1::2]).nll_change
     assert made == FineTuning(rows=200, steps=3, nll_change_without=rise)
     assert told == [3]
     assert not np.array_equal(network.raw(X), plain.raw(X))

@@ -18,7 +18,7 @@ from rdeepsense import heads, link
 from rdeepsense.deploy import fine_tune, load
 from rdeepsense.deploy.fine_tune import fine_tuned
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.networks import runner
+from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.quality import quality
 from rdeepsense.deploy.quantise import quantise
 from rdeepsense.distributions import Gaussian
@@ -98,7 +98,7 @@ def test_eight_bits_and_fine_tuning(model: Any, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(fine_tune, "STEPS", 20)
     fitted, folded, (X, y) = fitted_model(model), fold(model), model.fitted_.kept_rows
     for network in (quantise(folded, X), fine_tuned(fitted, folded, X, y, Silent())):
-        assert abs(quality(runner(folded, network), fitted, X, y).nll_change) < 0.1
+        assert abs(quality(NetworkRunner(folded, network), fitted, X, y).nll_change) < 0.1
 
 
 def test_a_location_that_is_no_column_is_refused() -> None:

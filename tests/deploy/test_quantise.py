@@ -16,7 +16,7 @@ from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.networks import runner, standardised
+from rdeepsense.deploy.networks import NetworkRunner, standardised
 from rdeepsense.deploy.quality import Quality, quality
 from rdeepsense.deploy.quantise import (
     Int8Layer,
@@ -24,6 +24,7 @@ from rdeepsense.deploy.quantise import (
     best_units,
     integers,
     quantise,
+    reach_of,
     to_bytes,
 )
 from rdeepsense.errors import InputError
@@ -37,7 +38,7 @@ def quantised(folded: Folded, X: Any) -> Int8Network:
 
 
 def judged(model: Any, folded: Folded, network: Int8Network, X: Any, y: Any) -> Quality:
-    return quality(runner(folded, network), fitted_model(model), X, y)
+    return quality(NetworkRunner(folded, network), fitted_model(model), X, y)
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +152,8 @@ def test_biases_make_the_mean_output_right() -> None:
     folded = fold(drawn.estimator)
     X = (drawn.X + 3 * drawn.X.std(0)).astype(np.float32)  # far from 0, where the shift is largest
     centre, per_scale, dense = ready = standardised(folded.layers)
-    units = best_units(folded, X, ready)
-    network = integers(X, ready, units)
+    units, reach = best_units(folded, X, ready), reach_of(folded, X, ready)
+    network = integers(X, ready, units, reach)
     z, one = (X - centre) * per_scale, np.ones((len(X), 1), np.float32)
     wanted = ((z @ dense[0].weight.T + dense[0].bias) / units[0]).mean(0)
 
@@ -161,7 +162,7 @@ def test_biases_make_the_mean_output_right() -> None:
 
     precision = 0.01 * np.abs(wanted).max() / 127
     np.testing.assert_allclose(mean_of(network.layers[0]), wanted, atol=precision)
-    plain = integers(X, ready, units, corrected=False)
+    plain = integers(X, ready, units, reach, corrected=False)
     assert np.abs(mean_of(plain.layers[0]) - wanted).max() > 10 * precision
     np.testing.assert_allclose(network.raw(X).mean(0), folded.raw(X).mean(0), rtol=1e-4, atol=1e-4)
 

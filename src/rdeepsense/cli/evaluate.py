@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rdeepsense.cli.columns import check_known, labels, numeric_targets, some
+from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
 from rdeepsense.cli.scores import caption, score_model, score_table
 from rdeepsense.cli.table import read_table
@@ -39,6 +40,7 @@ def evaluate(
     scores = score_model(estimator, inputs, y, target, labels(frame, groups) if groups else None)
     if extra:
         terminal.line(f"{len(extra)} columns not used: {some(extra)}")
+    flagged_rows(estimator, inputs).report(terminal)
     title = f"Figures on {frame.height:,} rows of {table}"
     terminal.table(score_table(title, scores, caption(classes, groups)))
     if json is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rdeepsense.cli.columns import some
+from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
 from rdeepsense.cli.table import check_suffix, read_table, write_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
@@ -37,7 +38,12 @@ def predict(
         int | None, typer.Option(min=1, help="Passes with dropout on; by default one without.")
     ] = None,
 ) -> None:
-    """Predict mean, std and an interval (or class probabilities) for every row."""
+    """Predict mean, std and an interval (or class probabilities) for every row.
+
+    The status of a row is "ok", or says which inputs are beyond what the model was trained on.
+    """
+    import polars as pl
+
     terminal = Terminal()
     if not 0 < coverage < 1:
         raise InputError(f"--coverage {coverage}: must lie between 0 and 1")
@@ -48,8 +54,11 @@ def predict(
     frame = read_table(table)
     inputs, extra = model_inputs(estimator, frame, [])
     predictions = _predictions(estimator, estimator.predict_dist(inputs, samples), coverage)
+    flagged = flagged_rows(estimator, inputs)
+    predictions = predictions.with_columns(pl.Series("status", flagged.words))
     if extra:
         terminal.line(f"{len(extra)} columns not used: {some(extra)}")
+    flagged.report(terminal)
     if output is None:
         terminal.table(_first_rows(predictions))
     else:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Integers
+from rdeepsense.guard import REACH
 
 # What part of its magnitude a value may lose on the way: inputs may come as float32, and do on a
 # device; targets are scaled in float64.
@@ -81,8 +82,11 @@ class Scaler:
         return cls(mid, np.where(high > low, high - low, fallback.scale))
 
     def transform(self, values: NDArray[Any], dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """Return the scaled values as a tensor; a missing value becomes 0, its column's mean."""
-        return self.gather(values, np.arange(len(values)), dtype)
+        """Return the scaled values as a tensor; a missing value becomes 0, its column's mean.
+
+        What lies further out than REACH is moved there, as it is on a device.
+        """
+        return self.gather(values, np.arange(len(values)), dtype).clamp_(-REACH, REACH)
 
     def gather(
         self,

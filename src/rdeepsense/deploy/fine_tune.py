@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from rdeepsense.deploy.calibrated_head import CalibratedHead
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.networks import runner, standardised
+from rdeepsense.deploy.networks import NetworkRunner, standardised
 from rdeepsense.deploy.quality import FineTuning, quality
 from rdeepsense.deploy.quantise import (
     ORDER_ROWS,
@@ -31,6 +31,7 @@ from rdeepsense.deploy.quantise import (
     best_units,
     integers,
     quantise,
+    reach_of,
     scaled,
     together,
 )
@@ -61,7 +62,7 @@ def quantise_or_tune(
     if len(y) < 2:
         raise InputError("fine_tune=True needs two labelled rows or more; give rows=(X, y)")
     network = quantise(folded, X[::2])
-    without = quality(runner(folded, network), fitted, X[1::2], y[1::2]).nll_change
+    without = quality(NetworkRunner(folded, network), fitted, X[1::2], y[1::2]).nll_change
     if without <= most:
         return network, None
     tuned = fine_tuned(fitted, folded, X[::2], y[::2], progress or Silent())
@@ -80,7 +81,8 @@ def fine_tuned(
     student = Rounded(layers, units)
     _train(student, plain(layers), head, z, head.labels(y), progress)
     tuned = head.rescaled(student.layers())
-    network = integers(X, (centre, per_scale, tuned), units, corrected=False)
+    reach = reach_of(folded, X, ready)
+    network = integers(X, (centre, per_scale, tuned), units, reach, corrected=False)
     return together(network, X[:ORDER_ROWS])
 
 

@@ -170,6 +170,7 @@ def _facts(
         one_output=not fitted.target.is_classes and fitted.target.shape == (),
         calibration=None if calibration is None else type(calibration).__name__.lower(),
         intervals=intervals,
+        guard=fitted.guard,
         version=__version__,
         source=source,
     )

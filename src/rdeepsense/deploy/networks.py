@@ -17,11 +17,10 @@ from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.laplace import size, triangular
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import Outputs, apart
 from rdeepsense.errors import InputError
+from rdeepsense.guard import REACH
 
-REACH = 1e6  # standard deviations; far inside of what float32 carries through five layers
 HALF_CHANGE = 2e-3  # of the std, or in probability: what half floats may move a prediction by
 DRAWN_ROWS = 256
 
@@ -38,19 +37,17 @@ class StoredNetwork(Protocol):
 
 @dataclass(frozen=True)
 class NetworkRunner:
-    """A stored network with the output of the folded model it was made of."""
+    """A stored network in place of the layers of the folded model it was made of."""
 
-    facts: Facts
+    folded: Folded
     network: StoredNetwork
-    output: Output
+
+    @property
+    def facts(self) -> Facts:
+        return self.folded.facts
 
     def run(self, X: NDArray[Any]) -> Outputs:
-        return self.output.finish(self.network.raw(np.asarray(X)))
-
-
-def runner(folded: Folded, network: StoredNetwork) -> NetworkRunner:
-    """Run a stored network in place of the folded model's layers."""
-    return NetworkRunner(folded.facts, network, folded.output)
+        return self.folded.finish(self.network.raw(np.asarray(X)), X)
 
 
 @dataclass(frozen=True)
@@ -118,14 +115,15 @@ def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
     if not len(X):
         drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.layers.inputs))
         X = folded.layers.centre + folded.layers.scale * drawn
-    wanted = folded.output.finish(wide.raw(X))
+        X = X if folded.facts.guard is None else folded.facts.guard.inside(X)
+    wanted = folded.finish(wide.raw(X), X)
 
     def rounded(kept: list[int]) -> FloatNetwork:
         layers = [wide.layers[k] if k in kept else half for k, half in enumerate(halves)]
         return replace(wide, dtype="float16", layers=tuple(layers))
 
     def fits(kept: list[int]) -> bool:
-        found = folded.output.finish(rounded(kept).raw(X))
+        found = folded.finish(rounded(kept).raw(X), X)
         return not apart(wanted, found).max() > HALF_CHANGE
 
     order = sorted(range(len(halves)), key=lambda k: halves[k].weight.size)

@@ -26,7 +26,7 @@ from rdeepsense.errors import InputError
 # Centre and 1 / scale of the inputs, and the layers that take (x - centre) / scale.
 Ready = tuple[NDArray[np.float32], NDArray[np.float32], list[DenseLayer]]
 LEVELS = 32_767  # steps of an input on each side of its centre
-LEAST_REACH = 8.0  # standard deviations
+LEAST_REACH, MOST_REACH = 8.0, 64.0  # standard deviations; the latter for the guard alone
 BYTE = 255
 WEIGHT = 127
 BLOCK = 64  # outputs that lie together in a packed table
@@ -119,7 +119,8 @@ def quantise(folded: Folded, X: NDArray[Any]) -> Int8Network:
     if not len(X):
         raise InputError("int8 needs rows to calibrate the activations on; give rows=(X, y)")
     ready = standardised(folded.layers)
-    return together(integers(X, ready, best_units(folded, X, ready)), X[:ORDER_ROWS])
+    units, reach = best_units(folded, X, ready), reach_of(folded, X, ready)
+    return together(integers(X, ready, units, reach), X[:ORDER_ROWS])
 
 
 def scaled(X: NDArray[Any], ready: Ready) -> Floats:
@@ -129,6 +130,19 @@ def scaled(X: NDArray[Any], ready: Ready) -> Floats:
     return z
 
 
+def reach_of(folded: Folded, X: NDArray[Any], ready: Ready) -> float:
+    """Return how many standard deviations inputs may be out: twice what the rows are, or the guard.
+
+    What the guard lets through is not moved, unless its ranges are too wide for 16 bits.
+    """
+    reach = max(LEAST_REACH, 2 * float(np.abs(scaled(X, ready)).max()))
+    if folded.facts.guard is None:
+        return reach
+    ends = np.stack([folded.facts.guard.low, folded.facts.guard.high])
+    own = float(np.abs((ends - folded.layers.centre) / folded.layers.scale).max())
+    return max(reach, min(1.01 * own, MOST_REACH))
+
+
 def best_units(folded: Folded, X: NDArray[Any], ready: Ready) -> list[Floats]:
     """Choose what one step of each hidden unit stands for in the largest row, layer by layer."""
     h, largest = scaled(X, ready), []
@@ -136,10 +150,10 @@ def best_units(folded: Folded, X: NDArray[Any], ready: Ready) -> list[Floats]:
         h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         largest.append(h.max(0))
     X = X[:: -(-len(X) // CHOICE_ROWS)]
-    wanted = folded.run(X)
+    wanted, reach = folded.run(X), reach_of(folded, X, ready)
 
     def distance(units: list[Floats]) -> float:
-        return _distance(wanted, folded.output.finish(integers(X, ready, units).raw(X)))
+        return _distance(wanted, folded.finish(integers(X, ready, units, reach).raw(X), X))
 
     return min(([_units(top, e) for top in largest] for e in EVENNESS), key=distance)
 
@@ -196,7 +210,7 @@ def _distance(wanted: Outputs, found: Outputs) -> float:
 
 
 def integers(
-    X: NDArray[Any], ready: Ready, units: list[Floats], corrected: bool = True
+    X: NDArray[Any], ready: Ready, units: list[Floats], reach: float, corrected: bool = True
 ) -> Int8Network:
     """Round the layers, each hidden unit in its own steps.
 
@@ -204,7 +218,6 @@ def integers(
     """
     centre, per_scale, dense = ready
     z = scaled(X, ready)
-    reach = max(LEAST_REACH, 2 * float(np.abs(z).max()))
     first, _ = _weights(dense[0].weight, np.zeros(len(dense[0].bias)), FIRST_BIAS)
     largest_sum = int(np.abs(first.astype(np.int64)).sum(1).max())
     levels = min(LEVELS, (SUM_LIMIT - 2**30) // max(largest_sum, 1))

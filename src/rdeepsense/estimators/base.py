@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from rdeepsense.arrays import Floats, RandomState
+from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
 from rdeepsense.data.names import Texts
@@ -24,13 +24,14 @@ from rdeepsense.data.rows import FitRows, Pair, check_one_split, split_rows, wit
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.epistemic.novelty import Novelty, bounded
 from rdeepsense.errors import InputError
-from rdeepsense.estimators.inputs import feature_names, first_inputs, further_inputs
+from rdeepsense.estimators.inputs import as_floats, feature_names, first_inputs, further_inputs
 from rdeepsense.fitting import store
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.passes import Passes, choose_device
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget, Target
 from rdeepsense.model_file import Header, Tensors, tupled
+from rdeepsense.status import Statuses
 
 Files = str | os.PathLike[str] | ParquetTable
 # What `fit` calls once the rows are there: rows, target, names of the inputs, `missing`.
@@ -180,6 +181,20 @@ class DistributionEstimator(BaseEstimator):
             raise InputError("novelty needs fit_novelty(X), X the rows that were trained on")
         return self.fitted_.novelty.novelty(self.fitted_.scaled(self._rows(X)))
 
+    def status(self, X: ArrayLike) -> Statuses:
+        """Return what is the matter with each row, as numbers of `rdeepsense.Status`; 0 is nothing.
+
+        OUT_OF_RANGE is an input beyond what was trained on, MISSING a NaN that was not trained for:
+        rows that `predict` refuses have a status, too. The std of a flagged row is at least that of
+        the training targets, and its class probabilities are half the training frequencies; its
+        mean stays.
+        """
+        return self.fitted_.status(self._any_rows(X))
+
+    def flagged_inputs(self, X: ArrayLike) -> Booleans:
+        """Tell which inputs of each row, (rows, inputs), its status is for."""
+        return self.fitted_.beyond(self._any_rows(X))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file, whole or not at all."""
         check_is_fitted(self)
@@ -243,6 +258,10 @@ class DistributionEstimator(BaseEstimator):
     def _rows(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
         return further_inputs(self, X, self.missing, self.fitted_.inputs.shape)
+
+    def _any_rows(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        return as_floats(self, X, self.fitted_.inputs.shape)
 
     def _further_rows(
         self,

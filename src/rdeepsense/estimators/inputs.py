@@ -20,7 +20,7 @@ def first_inputs(estimator: BaseEstimator, X: ArrayLike, missing: str) -> NDArra
     X is (rows, features) or windows (rows, time, channels), as floats: float32 stays so, the rest
     becomes float64.
     """
-    array = _as_floats(estimator, X, None)
+    array = as_floats(estimator, X, None)
     check_values(array, missing, feature_names(estimator))
     if missing == "mean":
         check_filled(array)
@@ -31,7 +31,7 @@ def further_inputs(
     estimator: BaseEstimator, X: ArrayLike, missing: str, shape: Shape
 ) -> NDArray[Any]:
     """Check an X whose rows must be like those of the fit, of this shape."""
-    array = _as_floats(estimator, X, shape)
+    array = as_floats(estimator, X, shape)
     check_values(array, missing, feature_names(estimator))
     return array
 
@@ -42,7 +42,8 @@ def feature_names(estimator: BaseEstimator) -> tuple[str, ...] | None:
     return None if names is None else tuple(str(name) for name in names)
 
 
-def _as_floats(estimator: BaseEstimator, X: ArrayLike, shape: Shape | None) -> NDArray[Any]:
+def as_floats(estimator: BaseEstimator, X: ArrayLike, shape: Shape | None) -> NDArray[Any]:
+    """Return X as floats, whatever they are; `shape` is that of known rows, None in a fit."""
     options: dict[str, Any] = {
         "dtype": (np.float64, np.float32),
         "ensure_all_finite": False,

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Calibration
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data.names import Given, Texts, texts
-from rdeepsense.data.rows import Pair
+from rdeepsense.data.rows import FitRows, Pair
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.dropout import StochasticNetwork
@@ -30,7 +30,9 @@ from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
+from rdeepsense.guard import Guard
 from rdeepsense.networks import Architecture, Shape
+from rdeepsense.status import Statuses
 
 CPU = torch.device("cpu")
 
@@ -79,6 +81,7 @@ class Fitted:
     epistemic: EpistemicPart | None = None
     conformal: Conformal | None = None
     novelty: Novelty | None = None
+    guard: Guard | None = None  # None for files of before there was one
 
     @property
     def networks(self) -> Networks:
@@ -104,11 +107,26 @@ class Fitted:
         passes: Passes | None = None,
         device: torch.device = CPU,
     ) -> AnyDistribution:
-        """Predict checked rows, calibrated; `epistemic` adds that part to a single pass."""
+        """Predict checked rows, calibrated; `epistemic` adds that part to a single pass.
+
+        Rows that the guard flags are as unsure as the training targets at least.
+        """
         if epistemic is not None:
-            return self._with_epistemic(X, epistemic, device)
-        dist = self.uncalibrated(X, passes, device)
-        return dist if self.calibration is None else self.calibration.apply(dist)
+            dist = self._with_epistemic(X, epistemic, device)
+        else:
+            dist = self.uncalibrated(X, passes, device)
+            dist = dist if self.calibration is None else self.calibration.apply(dist)
+        return self._guarded(dist, self.status(X))
+
+    def status(self, X: NDArray[Any]) -> Statuses:
+        """Return the status of each row; 0 where there is no guard."""
+        return np.zeros(len(X), np.uint8) if self.guard is None else self.guard.status(X)
+
+    def beyond(self, X: NDArray[Any]) -> Booleans:
+        """Tell which inputs of each row the guard flags."""
+        if self.guard is None:
+            return np.zeros((len(X), X.shape[-1]), np.bool_)
+        return self.guard.beyond(X)
 
     def uncalibrated(
         self, X: NDArray[Any], passes: Passes | None = None, device: torch.device = CPU
@@ -160,6 +178,16 @@ class Fitted:
             self, inputs=inputs, target=self.target.described(target_names, target_units)
         )
 
+    def _guarded(self, dist: AnyDistribution, status: Statuses) -> AnyDistribution:
+        if self.guard is None or not status.any():
+            return dist
+        if isinstance(dist, Categorical):
+            return Categorical(self.guard.mixed(dist.probs, status))
+        mean, std = dist.mean, dist.std
+        wide = self.guard.widened(std.reshape(len(std), -1), status).reshape(std.shape)
+        factor = np.where(wide > std, wide / std, 1.0)
+        return dist.affine(np.where(factor > 1, (1 - factor) * mean, 0.0), factor)
+
     def _with_epistemic(
         self, X: NDArray[Any], method: str, device: torch.device
     ) -> AnyDistribution:
@@ -194,6 +222,15 @@ def keep(held_out: HeldOutPredictions, after: AfterTraining, seed: int) -> Pair:
     """Choose held-out rows for the model file, in their order."""
     chosen = np.random.default_rng(seed).permutation(len(held_out.y))[: after.keep_rows]
     return held_out.X[np.sort(chosen)], held_out.y[np.sort(chosen)]
+
+
+def guard_for(rows: FitRows, target: Target, target_scaler: Scaler | None) -> Guard:
+    """Learn the ranges of a fit's rows, and the spread or the frequencies of its targets."""
+    part = rows.rows
+    if target_scaler is None:
+        counts = np.bincount(rows.y[part.index], part.weight, target.outputs)
+        return Guard.fit(rows.X[part.index], counts / counts.sum())
+    return Guard.fit(rows.X[part.index], target_scaler.scale)
 
 
 def with_conformal(fitted: Fitted, aside: Pair | None, device: torch.device) -> Fitted:

@@ -8,7 +8,15 @@ from dataclasses import replace
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
 from rdeepsense.fitting.epistemic import EpistemicPart
-from rdeepsense.fitting.fitted import Fitted, Inputs, Networks, keep, score, with_conformal
+from rdeepsense.fitting.fitted import (
+    Fitted,
+    Inputs,
+    Networks,
+    guard_for,
+    keep,
+    score,
+    with_conformal,
+)
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.select import select
 from rdeepsense.fitting.spec import FitSpec
@@ -61,5 +69,6 @@ def fit_networks(
         score(trained.held_out, trained.calibration),
         keep(trained.held_out, spec.after, rows.seed),
         epistemic,
+        guard=guard_for(rows, target, trained.target_scaler),
     )
     return with_conformal(fitted, rows.aside, spec.device)

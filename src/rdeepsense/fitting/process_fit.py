@@ -14,7 +14,14 @@ from rdeepsense import calibration
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.fitting.fitted import Fitted, Inputs, keep, score, with_conformal
+from rdeepsense.fitting.fitted import (
+    Fitted,
+    Inputs,
+    guard_for,
+    keep,
+    score,
+    with_conformal,
+)
 from rdeepsense.fitting.gp_exact import learn_exact
 from rdeepsense.fitting.gp_models import GP
 from rdeepsense.fitting.gp_prior import GPSchedule
@@ -84,6 +91,7 @@ def fit_process(
         None,
         score(held_out, fitted_calibration),
         keep(held_out, spec.after, rows.seed),
+        guard=guard_for(rows, target, target_scaler),
     )
     return with_conformal(fitted, rows.aside, spec.device)
 

@@ -28,6 +28,7 @@ from rdeepsense.fitting.process import MODELS, Process
 from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.store_networks import read_networks, write_networks
 from rdeepsense.fitting.target import Target, target_from_json
+from rdeepsense.guard import Guard
 from rdeepsense.model_file import Header, Tensors
 
 
@@ -70,6 +71,8 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         header["conformal_groups"] = list(fitted.conformal.labels)
     if fitted.novelty is not None:
         tensors |= model_file.named("novelty", vars(fitted.novelty))
+    if fitted.guard is not None:
+        tensors |= model_file.named("guard", fitted.guard.arrays())
     if len(fitted.kept_rows[0]):
         tensors["rows.X"], tensors["rows.y"] = fitted.kept_rows
     if isinstance(fitted.model, Process):
@@ -104,6 +107,7 @@ def restore(
         groups = tuple(header["conformal_groups"])
         conformal = Conformal(**model_file.under("conformal", tensors), labels=groups)
     density = model_file.under("novelty", tensors)
+    guard = model_file.under("guard", tensors)
     selection = header["selection"]
     nothing = (np.empty((0, *inputs.shape)), np.empty(0))
     fitted = Fitted(
@@ -122,6 +126,7 @@ def restore(
         _epistemic(header, tensors),
         conformal,
         Novelty(**density) if density else None,
+        Guard(**guard) if guard else None,
     )
     try:
         return fitted.described(*(header.get(name) for name in KEPT))

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from deploy.targets.shapes import Shape
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import identifier, number, remark
 from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.prepare import DTYPES, prepare
 from rdeepsense.deploy.quantise import Int8Network, to_bytes, together
 from rdeepsense.errors import InputError
@@ -141,13 +143,13 @@ int main(void)
         status = model_predict(x, a, b, scratch);
 #endif
         for (i = 0; i < MODEL_OUTPUTS; ++i) {
-            if (status == MODEL_NAN ? a[i] == a[i] || b[i] == b[i]
+            if (status == MODEL_MISSING ? a[i] == a[i] || b[i] == b[i]
                                     : !(a[i] - a[i] == 0 && b[i] >= 0 && b[i] - b[i] == 0)) {
                 printf("status %d gives %g %g\\n", status, a[i], b[i]);
                 return 1;
             }
         }
-        if ((status == MODEL_NAN) != (round % 8 == 7)) {
+        if ((status == MODEL_MISSING) != (round % 8 == 7)) {
             return 2;
         }
     }
@@ -180,7 +182,9 @@ def test_sanitisers_find_nothing(seed: int, dtype: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_missing_inputs_count_as_their_mean(dtype: str, tmp_path: Path) -> None:
     drawn = draw(0, widest=12, most=6)
-    folded = with_facts(fold(drawn.estimator), missing="mean")
+    plain = fold(drawn.estimator)
+    guard = replace(plain.facts.guard, missing=np.ones(plain.facts.inputs))
+    folded = with_facts(plain, missing="mean", guard=guard)
     source = Source(folded, prepare(folded, dtype, drawn.X))
     built = library(write(source, tmp_path / "m", drawn.X), COMPILERS[0], "-O1")
     rows = drawn.X[:4].astype(np.float32)
@@ -189,6 +193,23 @@ def test_missing_inputs_count_as_their_mean(dtype: str, tmp_path: Path) -> None:
     assert predict(built, source, gaps)[0] == [0] * 4
     found, wanted = (predict(built, source, x)[1] for x in (gaps, mean))
     assert np.array_equal(found, wanted)
+    assert selftest(tmp_path / "m").returncode == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inputs_that_never_were_missing_are_told(dtype: str, tmp_path: Path) -> None:
+    drawn = draw(0, widest=12, most=6)
+    folded = with_facts(fold(drawn.estimator), missing="mean")
+    source = Source(folded, prepare(folded, dtype, drawn.X))
+    built = library(write(source, tmp_path / "m", drawn.X), COMPILERS[0], "-O1")
+    rows = drawn.X[:4].astype(np.float32)
+    gaps = np.where(np.arange(4)[:, None] % 2, np.float32(np.nan), rows)
+    status, found = predict(built, source, gaps)
+    assert status == [0, 1, 0, 1]
+    wanted = folded.finish(source.network.raw(gaps), gaps)
+    assert isinstance(wanted, MeanStd)
+    np.testing.assert_allclose(found[1], wanted.std, rtol=1e-5)
+    assert (found[1][1::2] >= folded.facts.guard.fallback.astype(np.float32)).all()
     assert selftest(tmp_path / "m").returncode == 0
 
 
@@ -286,7 +307,10 @@ def test_no_text_becomes_code(tmp_path: Path) -> None:
         assert done.stderr == ""
         code = re.sub(r"\s+", " ", done.stdout.replace("a_b_int_evil", "m"))
         assert "evil" not in code
-        assert code.strip() == "int m_predict(const float *x, float *probs, void *scratch);"
+        assert code.strip() == (
+            "int m_predict(const float *x, float *probs, void *scratch); "
+            "unsigned m_flagged_input(const float *x);"
+        )
         run_cc(folder, compiler, *STRICT, "selftest.c", "model.c", "weights.c", "-o", "selftest")
 
 

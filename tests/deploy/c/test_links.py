@@ -124,7 +124,7 @@ def model(link: LocationWidth, outputs: int, laplace: bool) -> tuple[Folded, Any
 def network_of(folded: Folded, dtype: str, X: Any) -> Any:
     """Without the choices of an export, which would ask the folded model for its predictions."""
     if dtype == "int8":
-        return integers(X, standardised(folded.layers), [np.full(12, 0.02)])
+        return integers(X, standardised(folded.layers), [np.full(12, 0.02)], 8.0)
     wide = as_float32(folded)
     if dtype == "float32":
         return wide

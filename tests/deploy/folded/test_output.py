@@ -21,7 +21,7 @@ RICH = LocationWidth(
 
 def test_three_columns_by_hand() -> None:
     raw = np.array([[1.0, -1.0, 0.0, 3.0, 0.5, -0.5]])  # two outputs: a a, b b, c c
-    mean, std, epistemic = Output(RICH, np.array([3.0, 1.0]), np.array([0.0, 0.1])).finish(raw)
+    mean, std, epistemic, _ = Output(RICH, np.array([3.0, 1.0]), np.array([0.0, 0.1])).finish(raw)
     wanted = [3 * np.sqrt(np.log(2) + np.e), np.sqrt(np.log1p(np.exp(3)) + 1 / np.e)]
     np.testing.assert_allclose(std, [wanted], rtol=1e-14)
     np.testing.assert_allclose(mean, [[2.0, -2.0 + 0.1 * wanted[1]]], rtol=1e-14)
@@ -48,7 +48,7 @@ def test_a_laplace_widens_the_variance(root: bool) -> None:
     width = link.sqrt(Column(1)) if root else Column(1)
     laplace = LastLayerLaplace(np.eye(1), np.array([4.0]), np.array([7.0]))
     output = Output(LocationWidth(Column(0), width), np.array([2.0]), np.zeros(1), laplace)
-    mean, std, epistemic = output.finish(np.array([[1.0, 9.0 if root else 3.0, 2.0]]))
+    mean, std, epistemic, _ = output.finish(np.array([[1.0, 9.0 if root else 3.0, 2.0]]))
     assert (mean.item(), epistemic.item()) == (1.0, 14.0)  # type: ignore[union-attr]
     assert std.item() == pytest.approx(10.0, rel=1e-15)
 

@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import json
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,13 @@ def session_of(proto: Any) -> Any:
 
 
 def outputs(session: Any, X: Any) -> Any:
-    return session.run(None, {"x": np.asarray(X, dtype=np.float32)})
+    """The numbers; what the guard says is `told`."""
+    names = [o.name for o in session.get_outputs() if o.type == "tensor(float)"]
+    return session.run(names, {"x": np.asarray(X, dtype=np.float32)})
+
+
+def told(session: Any, X: Any) -> Any:
+    return session.run(["status", "flagged_input"], {"x": np.asarray(X, dtype=np.float32)})
 
 
 def built(drawn: Drawn, dtype: str, **changes: Any) -> tuple[Folded, Any, Any]:
@@ -69,8 +76,9 @@ def test_random_models_agree_with_torch(seed: int) -> None:
     for rows in (X, X[:1], X[:0]):
         found = outputs(session, rows)
         names = ["probs"] if folded.facts.is_classifier else ["mean", "std"]
-        assert [o.name for o in session.get_outputs()] == names
-        for output, array in zip(session.get_outputs(), found, strict=True):
+        assert [o.name for o in session.get_outputs()] == [*names, "status", "flagged_input"]
+        assert [array.shape for array in told(session, rows)] == [(len(rows),)] * 2
+        for output, array in zip(session.get_outputs(), found, strict=False):
             assert output.shape == ["batch", folded.facts.outputs]
             assert array.shape == (len(rows), folded.facts.outputs)
             assert array.dtype == np.float32
@@ -111,9 +119,10 @@ def test_onnx_s_own_evaluator_agrees(seed: int) -> None:
     drawn = draw(seed, widest=30, most=6)
     proto = built(drawn, "float32")[2]
     X = drawn.X.astype(np.float32)
-    reference = ReferenceEvaluator(proto).run(None, {"x": X})
-    for found, wanted in zip(outputs(session_of(proto), X), reference, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    session, names = session_of(proto), [o.name for o in proto.graph.output]
+    found = [*outputs(session, X), *told(session, X)]
+    for one, wanted in zip(found, ReferenceEvaluator(proto).run(names, {"x": X}), strict=True):
+        np.testing.assert_allclose(one, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -168,12 +177,15 @@ def test_a_row_that_is_not_finite_gives_nan(seed: int, dtype: str) -> None:
     for array in outputs(session, X):
         assert np.isnan(array[:3]).all()
         assert np.isfinite(array[3:]).all()
+    assert told(session, X)[0].tolist() == [1, 2, 2, 0, 0]
+    assert told(session, X)[1].tolist() == [0, X.shape[1] - 1, 0, -1, -1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_missing_inputs_count_as_their_mean(dtype: str) -> None:
     drawn = draw(0, widest=30, most=6)
-    folded, _, proto = built(drawn, dtype, missing="mean")
+    known = replace(fold(drawn.estimator).facts.guard, missing=np.ones(drawn.X.shape[1]))
+    folded, _, proto = built(drawn, dtype, missing="mean", guard=known)
     rows = drawn.X[:4].astype(np.float32)
     odd = np.arange(4)[:, None] % 2 == 1
     mean = np.where(odd, folded.layers.centre.astype(np.float32), rows)
@@ -388,6 +400,8 @@ def test_convolutions_and_recurrent_layers(own: bool, likelihood: str, tmp_path:
     for array in outputs(session, broken):
         assert np.isnan(array[:2]).all()
         assert np.isfinite(array[2:]).all()
+    assert [part.tolist() for part in told(session, broken)] == [[1, 2, 0, 0], [1, 2, -1, -1]]
+    assert estimator.status(broken).tolist() == [1, 2, 0, 0]
     content = path.read_bytes()
     to_onnx(estimator, path)
     assert path.read_bytes() == content

@@ -178,6 +178,9 @@ def test_bytes_are_those_of_all_tables(profiled: ProfiledModel) -> None:
     assert baselines.mcdrop(profiled.folded, 10).bytes == 4 * mean
 
 
+GUARD = 100  # instructions that three inputs and two outputs may cost; baselines have none
+
+
 @needs_cc
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_instructions_are_of_one_prediction(profiled: ProfiledModel) -> None:
@@ -188,7 +191,7 @@ def test_instructions_are_of_one_prediction(profiled: ProfiledModel) -> None:
     count = alone.instructions()
     assert count == alone.instructions()
     assert 8 * count > 36 + 96 + 32  # of eight lanes
-    assert 3 * count < three.instructions() < 3 * count + 400
+    assert 3 * (count - GUARD) < three.instructions() < 3 * count + 400
     assert three.multiply_adds == 3 * alone.multiply_adds == 3 * (36 + 96 + 32)
 
 

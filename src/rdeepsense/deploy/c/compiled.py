@@ -37,12 +37,14 @@ class CompiledRunner:
         with np.errstate(over="ignore"):
             rows: NDArray[np.float32] = np.ascontiguousarray(X, dtype=np.float32)
         out = np.empty((self.parts, len(rows), self.facts.outputs), dtype=np.float32)
-        if self.rows(_address(rows), _address(out), len(rows)):
+        status = np.empty(len(rows), dtype=np.uint8)
+        all_flags = self.rows(_address(rows), _address(out), _address(status), len(rows))
+        if all_flags and (np.isinf(rows) & np.isfinite(X)).any():
             self.facts.check(rows)  # says which value float32 cannot hold
         epistemic = out[-1] if self.has_epistemic else None
         if self.facts.is_classifier:
-            return Probabilities(out[0], epistemic)
-        return MeanStd(out[0], out[1], epistemic)
+            return Probabilities(out[0], epistemic, status)
+        return MeanStd(out[0], out[1], epistemic, status)
 
     @property
     def parts(self) -> int:
@@ -55,22 +57,22 @@ class CompiledRunner:
         Both arrays are used where they lie, so a loop that fills x and reads out copies nothing.
         x holds `inputs` float32, out 2 x `outputs` of them (means, then stds) or one for each
         class, with a laplace `outputs` more of them (epistemic). The function returns the C
-        status: 0, 1 for NaN, 2 for out of range.
+        status, a number of `rdeepsense.Status`.
         """
         size = self.facts.outputs * self.parts
         for name, array, wanted in (("x", x, self.facts.inputs), ("out", out, size)):
             if array.dtype != np.float32 or array.size != wanted or not array.flags.c_contiguous:
                 raise InputError(f"{name} must be {wanted} contiguous float32 numbers")
+        status = np.empty(1, dtype=np.uint8)
+        pointers = [_pointer(array) for array in (x, out, status)]
         # The arrays are bound so that they live as long as the function does.
         return functools.partial(
-            _call, self.rows, _pointer(x), _pointer(out), ctypes.c_size_t(1), (x, out)
+            _call, self.rows, (*pointers, ctypes.c_size_t(1)), (x, out, status)
         )
 
 
-def _call(
-    rows: CFunction, x: ctypes.c_void_p, out: ctypes.c_void_p, count: ctypes.c_size_t, _: object
-) -> int:
-    return rows(x, out, count)
+def _call(rows: CFunction, arguments: tuple[object, ...], _: object) -> int:
+    return rows(*arguments)
 
 
 def compiled(folded: Folded) -> CompiledRunner:
@@ -90,7 +92,7 @@ def single(source: Source) -> Program:
 
 def _rows_function(path: Path) -> CFunction:
     rows = ctypes.CDLL(str(path)).model_rows
-    rows.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    rows.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
     rows.restype = ctypes.c_int
     return rows
 

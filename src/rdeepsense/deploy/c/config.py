@@ -24,6 +24,7 @@ def switches(model: CModel) -> dict[str, bool]:
         "CLASSES": model.is_classifier,
         "SHIFTED": is_shifted(model),
         "REFUSES_NAN": model.missing == "refuse",
+        "GUARD": model.guard is not None,
         "JUDGES": model.sure is not None,
         "LAPLACE": laplace is not None,
         "LAPLACE_READS_HIDDEN": laplace is not None and model.hidden > 0,

@@ -21,7 +21,7 @@ from rdeepsense.deploy.fold import fold_fitted
 from rdeepsense.deploy.folded.runner import MeanStd, Runner
 from rdeepsense.deploy.judge import judge, stored_network
 from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.networks import runner
+from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.options import Options
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
@@ -41,7 +41,7 @@ def export_c99(
     check_folder(folder)
     folded = fold_fitted(fitted, options.epistemic)
     network, tuned = stored_network(fitted, folded, rows, options, progress)
-    running = runner(folded, network)
+    running = NetworkRunner(folded, network)
     found = judge(running, fitted, rows, options, tuned)
     sure = sure_thresholds(running, rows.X, options.sure_share)
     source = Source(folded, network, options.name, sure)

@@ -12,8 +12,8 @@ from rdeepsense.deploy.c.text import labelled, number, remark
 SCRATCH = """
 /* What predict needs for its sums; the caller gives it, aligned for float. */"""
 REACH = """
-/* An input further than this many standard deviations of the training rows from their mean is out
-   of range. */"""
+/* An input further than this many standard deviations of the training rows from their mean is moved
+   there, and out of range. */"""
 INTERVALS = """
 /* The interval of a coverage in percent: from mean + LOW std to mean + HIGH std. Where the factors
    of several outputs differ, this is an initialiser with one for each. */"""

@@ -16,6 +16,7 @@ from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.errors import InputError
+from rdeepsense.guard import Guard
 from rdeepsense.link import Link, Softmax
 
 WIDEST = 65_535  # indices are 16 bits
@@ -44,6 +45,7 @@ class CModel:
     spread: Floats | None  # None, as shift is, for classes
     shift: Floats | None
     laplace: CLaplace | None
+    guard: Guard | None
     sure: Floats | None
     intervals: Intervals | None
     missing: str
@@ -104,6 +106,7 @@ def c_model(
         spread=output.spread,
         shift=output.shift,
         laplace=laplace,
+        guard=folded.facts.guard,
         sure=sure,
         intervals=facts.intervals,
         missing=facts.missing,
@@ -124,6 +127,6 @@ def predicted(
     folded: Folded, network: FloatNetwork | Int8Network, rows: NDArray[np.float32]
 ) -> list[NDArray[np.float64]]:
     """Compute what predict must write for rows, in the order of `CModel.results`."""
-    found = folded.output.finish(network.raw(rows))
+    found = folded.finish(network.raw(rows), rows)
     parts = [found.mean, found.std] if isinstance(found, MeanStd) else [found.probs]
     return parts if found.epistemic is None else [*parts, found.epistemic]

@@ -47,20 +47,25 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         *_epistemic(source, report),
         "## Inputs",
         "",
-        f"An input further than {source.network.reach:g} standard deviations of the training rows "
-        "from their mean is out of range.",
+        *_ranges(source),
         (
-            "An input that is NaN counts as its mean."
+            "An input that is NaN counts as its mean; one that never was NaN in the training rows "
+            "also has a status."
             if model.missing == "mean"
             else "An input that is NaN is refused."
         ),
         "",
-        "| x | name [unit] | mean | standard deviation |",
-        "|---|---|---|---|",
+        "| x | name [unit] | mean | standard deviation | range |",
+        "|---|---|---|---|---|",
     ]
+    ranges = [""] * model.inputs
+    if (guard := model.guard) is not None:
+        ends = zip(guard.low, guard.high, strict=True)
+        ranges = [f"{low:.6g} to {high:.6g}" for low, high in ends]
     inputs = labelled(model.features, model.feature_units, model.inputs)
-    for k, (text, mean, std) in enumerate(zip(inputs, model.centre, model.scale, strict=True)):
-        lines.append(f"| {k} | {text} | {mean:.6g} | {std:.6g} |")
+    columns = zip(inputs, model.centre, model.scale, ranges, strict=True)
+    for k, (text, mean, std, known) in enumerate(columns):
+        lines.append(f"| {k} | {text} | {mean:.6g} | {std:.6g} | {known} |")
     lines += [
         *_outputs(model),
         "",
@@ -95,6 +100,21 @@ def readme(source: Source, report: dict[str, Any]) -> str:
                 f"the NLL rises by {made['nll_change_without']:.4f}.",
             ]
     return "\n".join(lines) + "\n"
+
+
+def _ranges(source: Source) -> list[str]:
+    """What the status of a row means."""
+    name, reach = source.name.upper(), f"{source.network.reach:g} standard deviations"
+    if source.model.guard is None:
+        return [f"An input further than {reach} from the training mean is out of range."]
+    wide = "the probabilities are mixed half and half with the training frequencies"
+    if not source.model.is_classifier:
+        wide = "the mean stays and std is at least that of the training targets"
+    return [
+        f"Where an input lies outside its range, the status is {name}_OUT_OF_RANGE,",
+        f"`{source.name}_flagged_input(x)` says which input it is, and {wide}.",
+        f"Beyond {reach} from the training mean it is moved there.",
+    ]
 
 
 def _kept(model: CModel, report: dict[str, Any]) -> list[str]:

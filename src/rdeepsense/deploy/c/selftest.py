@@ -44,11 +44,15 @@ def rows_section(source: Source, X: NDArray[Any]) -> str:
 def _rows(source: Source, X: NDArray[Any]) -> NDArray[np.float32]:
     model, network = source.model, source.network
     drawn = np.random.default_rng(0).normal(size=(ROWS, model.inputs)) * model.scale
-    for candidates in (np.asarray(X)[:ROWS], model.centre + drawn):
+    drawn = model.centre + drawn
+    drawn = drawn if model.guard is None else model.guard.inside(drawn)
+    for candidates in (np.asarray(X)[:ROWS], drawn):
         rows = np.where(np.isfinite(candidates), candidates, model.centre).astype(np.float32)
-        inside = np.abs(rows - network.centre) <= 0.99 * network.reach * model.scale
-        if inside.all(1).any():
-            found: NDArray[np.float32] = rows[inside.all(1)]
+        inside = (np.abs(rows - network.centre) <= 0.99 * network.reach * model.scale).all(1)
+        if model.guard is not None:
+            inside &= model.guard.status(rows) == 0
+        if inside.any():
+            found: NDArray[np.float32] = rows[inside]
             return found
     return model.centre.astype(np.float32)[None]
 

@@ -13,6 +13,7 @@ from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.errors import InputError
+from rdeepsense.guard import LARGEST
 
 BYTES = {"float": 4, "int32_t": 4, "uint16_t": 2, "int8_t": 1}
 
@@ -56,6 +57,12 @@ def tables_of(model: CModel) -> list[Table]:
             tables.append(Table("float", "shift", model.shift))
         if model.sure is not None:
             tables.append(Table("float", "sure_std", model.sure))
+    if model.guard is not None:
+        tables.append(Table("float", "low", np.maximum(model.guard.low, -LARGEST)))
+        tables.append(Table("float", "high", np.minimum(model.guard.high, LARGEST)))
+        tables.append(Table("float", "fallback", model.guard.fallback))
+        if model.missing == "mean":
+            tables.append(Table("int8_t", "takes_nan", model.guard.missing.astype(np.int8)))
     if model.laplace is not None and isinstance(network, FloatNetwork):
         tables.append(Table("float", "root", _triangle(model.laplace.root, network)))
         tables.append(Table("float", "gain", model.laplace.gain))
@@ -67,8 +74,10 @@ def tables_of(model: CModel) -> list[Table]:
 def lengths(model: CModel) -> dict[str, int]:
     """Say how many numbers C reads of each table, from the sizes in its configuration alone."""
     inputs, outputs, widths = model.inputs, model.outputs, model.widths
-    found = dict.fromkeys(("centre", "per_scale", "per_step"), inputs)
-    found |= dict.fromkeys(("spread", "shift", "sure_std", "gain", "epistemic"), outputs)
+    found = dict.fromkeys(("centre", "per_scale", "per_step", "low", "high", "takes_nan"), inputs)
+    found |= dict.fromkeys(
+        ("spread", "shift", "sure_std", "gain", "epistemic", "fallback"), outputs
+    )
     for k, (before, width) in enumerate(pairwise(widths)):
         found |= {f"bias_{k}": width, f"factor_{k}": width, f"weight_{k}": before * width}
     # int8 inputs lie in fours.

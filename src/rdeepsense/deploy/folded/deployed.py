@@ -7,11 +7,13 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rdeepsense.arrays import Booleans
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner, Values
 from rdeepsense.errors import InputError
+from rdeepsense.status import Statuses
 
 Pair = tuple[Values, Values]
 
@@ -65,6 +67,21 @@ class DeployedModel:
         found = self._moments(X)
         ends = (found.mean + low * found.std, found.mean + high * found.std)
         return self._shaped(ends[0]), self._shaped(ends[1])
+
+    def status(self, X: ArrayLike) -> Statuses:
+        """Tell what is the matter with each row, as numbers of `rdeepsense.Status`; 0 is nothing.
+
+        A flagged row keeps its mean; its std is at least that of the training targets, and its
+        probabilities are half the training frequencies. Rows that `predict` refuses have a status.
+        """
+        rows = self.facts.floats(X)
+        found = self.runner.run(rows).status
+        return np.zeros(len(rows), np.uint8) if found is None else found
+
+    def flagged_inputs(self, X: ArrayLike) -> Booleans:
+        """Tell which inputs of each row, (rows, inputs), its status is for."""
+        rows, guard = self.facts.floats(X), self.facts.guard
+        return np.zeros(rows.shape, np.bool_) if guard is None else guard.beyond(rows)
 
     def epistemic_std(self, X: ArrayLike) -> Values:
         """Predict the part of the std that is doubt about the mean; for classes, of each logit."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
+from rdeepsense.guard import Guard
 
 Texts = tuple[str, ...]
 
@@ -44,6 +45,7 @@ class Facts:
     one_output: bool = False  # a 1-D target, so 1-D predictions
     calibration: str | None = None
     intervals: Intervals | None = None  # None for classes
+    guard: Guard | None = None  # None for models of before there was one
     version: str = ""  # of rdeepsense, when the model was trained
     source: str = ""  # digest of the model
 
@@ -51,8 +53,8 @@ class Facts:
     def is_classifier(self) -> bool:
         return self.classes is not None
 
-    def check(self, X: ArrayLike) -> NDArray[Any]:
-        """Return X as (rows, inputs) floats; refuse what the model cannot take."""
+    def floats(self, X: ArrayLike) -> NDArray[Any]:
+        """Return X as (rows, inputs) floats, whatever they are."""
         try:
             rows: NDArray[Any] = np.asarray(X)
             rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
@@ -60,6 +62,11 @@ class Facts:
             raise InputError(f"X must hold numbers; {error}") from error
         if rows.ndim != 2 or rows.shape[1] != self.inputs:
             raise InputError(f"X has shape {rows.shape}; the model takes (rows, {self.inputs})")
+        return rows
+
+    def check(self, X: ArrayLike) -> NDArray[Any]:
+        """Return X as (rows, inputs) floats; refuse what the model cannot take."""
+        rows = self.floats(X)
         bad = np.isinf(rows) if self.missing == "mean" else ~np.isfinite(rows)
         if bad.any():
             row, column = (int(k) for k in np.argwhere(bad)[0])

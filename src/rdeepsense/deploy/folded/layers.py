@@ -1,7 +1,8 @@
 """DenseLayer layers with ReLU between them, in numpy.
 
-    h_0 = x - centre (0 where x is missing),   h_i = max(0, W_i h_{i-1} + b_i),   raw = W h + b
+    h_0 = x - centre,   h_i = max(0, W_i h_{i-1} + b_i),   raw = W h + b
 
+h_0 is 0 where x is missing, and at most REACH scales.
 The centre is taken off the input, not put into b_1, because x and centre may be far larger than
 their difference.
 """
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.laplace import size
+from rdeepsense.guard import REACH
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class Layers:
 
     def raw(self, X: NDArray[Any], root: Floats | None = None) -> Floats:
         """Compute the columns of the last layer; with a laplace's root, its size as one more."""
-        centred = h = np.nan_to_num(X - self.centre)
+        far = REACH * self.scale
+        centred = h = np.clip(np.nan_to_num(X - self.centre), -far, far)
         for layer in self.dense[:-1]:
             h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         raw: Floats = h @ self.dense[-1].weight.T + self.dense[-1].bias

@@ -7,6 +7,7 @@
     interval.coverages               (coverages,); .low, .high and .conformal (coverages, outputs)
     doubt.root                       square, of the hidden layer's and perhaps the inputs' size + 1
     doubt.gain, doubt.std            (outputs,)
+    guard.low, .high, .missing       (inputs,); .fallback (outputs,)
 
 A file is held to it before its numbers are read, and a model made by hand before it is run.
 """
@@ -23,20 +24,23 @@ from rdeepsense.link import Link, LocationWidth, Softmax
 Shape = tuple[int, ...]
 LAPLACE = "doubt."  # before the names of its arrays
 INTERVAL = "interval."
+GUARD = "guard."
 MOST_LAYERS = 1_000
 
 
 def arrays_of(folded: Folded) -> dict[str, Floats]:
     """Name every array of a model."""
-    layers, output, intervals = folded.layers, folded.output, folded.facts.intervals
+    layers, output, facts = folded.layers, folded.output, folded.facts
     found: dict[str, Floats | None] = {"centre": layers.centre, "scale": layers.scale}
     for k, layer in enumerate(layers.dense):
         found[f"layer.{k}.weight"], found[f"layer.{k}.bias"] = layer.weight, layer.bias
     found |= {"spread": output.spread, "shift": output.shift}
     if output.laplace is not None:
         found |= {f"{LAPLACE}{name}": value for name, value in vars(output.laplace).items()}
-    if intervals is not None:
-        found |= {f"{INTERVAL}{name}": value for name, value in vars(intervals).items()}
+    if facts.guard is not None:
+        found |= {f"{GUARD}{name}": value for name, value in facts.guard.arrays().items()}
+    if facts.intervals is not None:
+        found |= {f"{INTERVAL}{name}": value for name, value in vars(facts.intervals).items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -80,6 +84,9 @@ def check_shapes(shapes: Mapping[str, Shape], link: Link, layers: int, classes: 
     if isinstance(link, LocationWidth):
         wanted |= {"spread": (outputs,), "shift": (outputs,)}
     wanted |= _laplace(shapes, hidden, inputs, outputs) | _intervals(shapes, link, outputs)
+    if any(name.startswith(GUARD) for name in shapes):
+        wanted |= {f"{GUARD}{name}": (inputs,) for name in ("low", "high", "missing")}
+        wanted[f"{GUARD}fallback"] = (outputs,)
     for name, shape in wanted.items():
         if shapes.get(name) != shape:
             raise InputError(f"{name} does not fit the layers: {_is(shapes, name)}, not {shape}")

@@ -15,7 +15,7 @@ from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.layers import Layers
 from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.runner import Outputs
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs
 
 
 @dataclass(frozen=True)
@@ -32,4 +32,16 @@ class Folded:
         return self.layers.raw(X, None if laplace is None else laplace.root)
 
     def run(self, X: NDArray[Any]) -> Outputs:
-        return self.output.finish(self.raw(X))
+        return self.finish(self.raw(X), X)
+
+    def finish(self, raw: Floats, X: NDArray[Any]) -> Outputs:
+        """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
+        found, guard = self.output.finish(raw), self.facts.guard
+        if guard is None:
+            return found
+        status = guard.status(X)
+        if not status.any():
+            return found._replace(status=status)
+        if isinstance(found, MeanStd):
+            return found._replace(std=guard.widened(found.std, status), status=status)
+        return found._replace(probs=guard.mixed(found.probs, status), status=status)

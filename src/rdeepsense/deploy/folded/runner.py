@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.status import Statuses
 
 Values = NDArray[Any]  # float64, or float32 where a runner computes in that
 
@@ -18,6 +19,7 @@ class MeanStd(NamedTuple):
     mean: Values
     std: Values
     epistemic: Values | None = None
+    status: Statuses | None = None  # None where the model has no guard
 
     def stacked(self) -> Values:
         """(2, rows, outputs): means, then stds."""
@@ -29,6 +31,7 @@ class Probabilities(NamedTuple):
 
     probs: Values
     epistemic: Values | None = None
+    status: Statuses | None = None
 
 
 Outputs = MeanStd | Probabilities

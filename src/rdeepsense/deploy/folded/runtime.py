@@ -16,17 +16,17 @@ from rdeepsense.deploy.folded.facts import Facts, Intervals
 from rdeepsense.deploy.folded.fields import TEXTS, check_fields, classes_of, link_of, texts_of
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
-from rdeepsense.deploy.folded.layout import INTERVAL, LAPLACE, check_shapes
+from rdeepsense.deploy.folded.layout import GUARD, INTERVAL, LAPLACE, check_shapes
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.errors import InputError, ModelFileError
+from rdeepsense.guard import FURTHEST, REACH, Guard
 from rdeepsense.link import Link, LocationWidth
 
 Arrays = dict[str, Floats]
 LARGEST = 1e150  # of any number, so that a product of two is one
-LARGEST_COLUMN = 1e100  # of the last layer, for rows within FAR standard deviations
-FAR = 1e6
+LARGEST_COLUMN = 1e100  # of the last layer, for rows within REACH standard deviations
 LEAST = 1 / LARGEST
 # The least and the largest that the numbers of a tensor may be, where it is not +- LARGEST.
 RANGES = {
@@ -36,6 +36,10 @@ RANGES = {
     f"{INTERVAL}conformal": (0.0, np.inf),  # infinite where too few rows were set aside
     f"{LAPLACE}gain": (0.0, LARGEST),
     f"{LAPLACE}std": (0.0, LARGEST),
+    f"{GUARD}low": (-FURTHEST, FURTHEST),
+    f"{GUARD}high": (-FURTHEST, FURTHEST),
+    f"{GUARD}missing": (0.0, 1.0),
+    f"{GUARD}fallback": (0.0, LARGEST),
 }
 
 
@@ -57,6 +61,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
         arrays = {name: tensor.read() for name, tensor in tensors.items()}
         _check_numbers(arrays, link)
         parts, laplace = _under(INTERVAL, arrays), _under(LAPLACE, arrays)
+        guard = _under(GUARD, arrays)
         facts = Facts(
             inputs=inputs,
             outputs=outputs,
@@ -67,6 +72,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
             one_output=header["one_output"],
             calibration=header["calibration"],
             intervals=Intervals(**parts) if parts else None,
+            guard=Guard(**guard) if guard else None,
             version=header["version"],
             source=header["source"],
         )
@@ -106,6 +112,11 @@ def _check_numbers(arrays: Arrays, link: Link) -> None:
     low, high = arrays.get(f"{INTERVAL}low"), arrays.get(f"{INTERVAL}high")
     if low is not None and high is not None and not (low <= high).all():
         raise InputError(f"{INTERVAL}low lies above {INTERVAL}high")
+    guard = _under(GUARD, arrays)
+    if guard and not (guard["low"] <= guard["high"]).all():
+        raise InputError(f"{GUARD}low lies above {GUARD}high")
+    if guard and not isinstance(link, LocationWidth) and abs(guard["fallback"].sum() - 1) > 1e-6:
+        raise InputError(f"{GUARD}fallback holds no frequencies of classes: their sum is not 1")
     root = arrays.get(f"{LAPLACE}root")
     if root is not None and any(row[:k].any() for k, row in enumerate(root)):
         raise InputError(f"{LAPLACE}root is not upper triangular")
@@ -118,7 +129,7 @@ def _try_rows(folded: Folded) -> None:
     from it the layers at least must not overflow.
     """
     layers = folded.layers
-    steps = np.array([[0.0], [1.0], [-1.0], [FAR], [-FAR]])
+    steps = np.array([[0.0], [1.0], [-1.0], [REACH], [-REACH]])
     with np.errstate(all="ignore"):
         raw = folded.raw(layers.centre + steps * layers.scale)
         if not np.abs(raw).max() <= LARGEST_COLUMN:

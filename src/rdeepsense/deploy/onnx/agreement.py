@@ -21,7 +21,8 @@ def drawn_rows(fitted: Fitted) -> NDArray[np.float64]:
     """Draw inputs about as large as those of the training, where a model kept no rows."""
     drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, *fitted.inputs.shape))
     scaler = fitted.inputs.scaler
-    return np.asarray(scaler.shift + scaler.scale * drawn)
+    rows = np.asarray(scaler.shift + scaler.scale * drawn)
+    return rows if fitted.guard is None else fitted.guard.inside(rows)
 
 
 def fitted_outputs(fitted: Fitted, X: NDArray[Any]) -> Outputs:

@@ -2,6 +2,8 @@
 
     z = (x - centre) per_scale,   h_i = Relu(Gemm(h_{i-1}, W_i, b_i)),   raw = Gemm(h, W, b) + 0 z
 
+The layers read z up to the network's reach.
+
 0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
 run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
 `laplace` adds the nodes of a laplace, `links` those of the head's link.
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.networks import FloatNetwork
+from rdeepsense.deploy.onnx import guard
 from rdeepsense.deploy.onnx.laplace import corrected_logits, laplace_nodes
 from rdeepsense.deploy.onnx.links import NodeArithmetic
 from rdeepsense.deploy.onnx.nodes import INPUT, Nodes
@@ -33,7 +36,7 @@ BYTE_ZERO = 128
 
 
 def output_names(output: Output) -> tuple[str, ...]:
-    """Name what comes out of the graph, in order."""
+    """Name the numbers that come out of the graph, in order."""
     names = ("probs",) if isinstance(output.link, Softmax) else ("mean", "std")
     return names if output.laplace is None else (*names, "epistemic")
 
@@ -42,13 +45,17 @@ def output_names(output: Output) -> tuple[str, ...]:
 def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
     """Make the ModelProto of a network whose weights are float32 or int8, without metadata."""
     nodes, output = Nodes(), folded.output
-    z = _standardised(nodes, folded.facts.missing, network)
+    unbounded = _standardised(nodes, folded.facts.missing, network)
+    reach = network.levels if isinstance(network, Int8Network) else network.reach
+    ends = [nodes.single("least_z", -reach), nodes.single("greatest_z", reach)]
+    z = nodes.node("Clip", [unbounded, *ends], "bounded_z")
     if isinstance(network, Int8Network):
         raw, h = _int8_layers(nodes, network, z), ""
     else:
         raw, h = _float_layers(nodes, network, z)
     axis = nodes.constant("columns", np.array([1]))
-    mark = nodes.node("ReduceSum", [nodes.node("Sub", [z, z], "z_minus_z"), axis], "not_finite")
+    nothing = nodes.node("Sub", [unbounded, unbounded], "z_minus_z")
+    mark = nodes.node("ReduceSum", [nothing, axis], "not_finite")
     raw = nodes.node("Add", [raw, mark], "raw")
     widened = None
     if output.laplace is not None:
@@ -57,12 +64,21 @@ def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
         hidden = folded.layers.hidden
         read = [h] * (hidden > 0) + [z] * (hidden + 1 < len(output.laplace.root))
         widened = laplace_nodes(nodes, output.laplace, network.root, read, mark)
+    known = folded.facts.guard
+    flagged = None if known is None else guard.guard_nodes(nodes, known)
+    own = "" if flagged is None else "network_"
     if isinstance(output.link, Softmax):
         raw = raw if widened is None else corrected_logits(nodes, raw, widened)
-        nodes.node("Softmax", [raw], "probs", axis=1)
+        nodes.node("Softmax", [raw], f"{own}probs", axis=1)
     else:
-        _location_width(nodes, output, output.link, raw, widened)
-    return nodes.model(folded.facts.inputs, folded.facts.outputs, output_names(output))
+        _location_width(nodes, output, output.link, raw, widened, f"{own}std")
+    if known is not None and flagged is not None:
+        if isinstance(output.link, Softmax):
+            guard.mixed(nodes, known, flagged, f"{own}probs")
+        else:
+            guard.widened(nodes, known, flagged, f"{own}std")
+    whole = () if flagged is None else guard.NAMES
+    return nodes.model(folded.facts.inputs, folded.facts.outputs, output_names(output), whole)
 
 
 def _standardised(nodes: Nodes, missing: str, network: FloatNetwork | Int8Network) -> str:
@@ -130,9 +146,9 @@ def _stored(nodes: Nodes, k: int, layer: Int8Layer, weight: NDArray[np.int64]) -
 
 
 def _location_width(
-    nodes: Nodes, output: Output, link: LocationWidth, raw: str, widened: str | None
+    nodes: Nodes, output: Output, link: LocationWidth, raw: str, widened: str | None, std: str
 ) -> None:
-    """Add mean and std."""
+    """Add the mean, and the std by this name."""
     assert output.shift is not None
     assert output.spread is not None
     moved = bool(output.shift.any())
@@ -149,9 +165,9 @@ def _location_width(
         assert link.variance is not None
         total = nodes.node("Add", [evaluate(link.variance, arithmetic), widened], "total")
         width = nodes.node("Sqrt", [total], "width")
-    nodes.node("Mul", [width, nodes.single("spread", output.spread)], "std")
+    nodes.node("Mul", [width, nodes.single("spread", output.spread)], std)
     if moved:
-        move = nodes.node("Mul", ["std", nodes.single("shift", output.shift)], "move")
+        move = nodes.node("Mul", [std, nodes.single("shift", output.shift)], "move")
         nodes.node("Add", [location, move], "mean")
     elif location != "mean":
         nodes.node("Identity", [location], "mean")

@@ -13,6 +13,7 @@ from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.quality import Quality
 from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.status import Status
 
 
 # Any: a ModelProto, as onnx comes without types.
@@ -38,6 +39,7 @@ def describe(
         "input_shape": list(shape),
         "input_mean": scaler.shift.tolist(),
         "input_std": scaler.scale.tolist(),
+        **_ranges(fitted),
     }
     for key in TEXTS:
         if (texts := getattr(facts, key)) is not None:
@@ -53,6 +55,17 @@ def describe(
     for key, value in said.items():
         text = value if isinstance(value, str) else json.dumps(value, allow_nan=False)
         proto.metadata_props.add(key=key, value=text)
+
+
+def _ranges(fitted: Fitted) -> dict[str, object]:
+    """Say what inputs `status` accepts, and what its numbers mean."""
+    if fitted.guard is None:
+        return {}
+    return {
+        "input_low": fitted.guard.low.tolist(),
+        "input_high": fitted.guard.high.tolist(),
+        "status": {flag.name: int(flag) for flag in (Status.MISSING, Status.OUT_OF_RANGE)},
+    }
 
 
 def _factors(intervals: Intervals) -> dict[str, dict[str, list[float]]]:

@@ -3,7 +3,7 @@
     z = (x - centre) per_scale,   raw = body(z) + 0 z,   then mean and std, or probabilities
 
 torch writes the graph of the body; the scale of targets and the calibration are folded into its
-last layer, as for dense models. 0 z is as in `graph`.
+last layer, as for dense models. The body reads z up to REACH; 0 z is as in `graph`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from torch import Tensor, nn
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.onnx.graph import output_names
+from rdeepsense.deploy.onnx.guard import NAMES, TorchGuard
 from rdeepsense.deploy.onnx.links import TensorArithmetic
 from rdeepsense.deploy.onnx.nodes import INPUT, OPSET
 from rdeepsense.errors import InputError, require
 from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.guard import REACH
 from rdeepsense.link import Softmax, evaluate
 
 
@@ -32,7 +34,7 @@ from rdeepsense.link import Softmax, evaluate
 def module_graph(fitted: Fitted, last: DenseLayer, output: Output) -> Any:
     """Let torch write the ModelProto, without metadata; `last` is the folded last layer."""
     onnx = require("onnx", "export")
-    names = output_names(output)
+    names = output_names(output) + (() if fitted.guard is None else NAMES)
     dynamic = {name: {0: "batch"} for name in (INPUT, *names)}
     content = io.BytesIO()
     with warnings.catch_warnings():
@@ -58,7 +60,7 @@ def module_graph(fitted: Fitted, last: DenseLayer, output: Output) -> Any:
 
 
 class _WholeModel(nn.Module):
-    """Raw sensor units in; mean and std, or probabilities, out."""
+    """Raw sensor units in; mean and std, or probabilities, and what the guard says, out."""
 
     def __init__(self, fitted: Fitted, last: DenseLayer, output: Output) -> None:
         super().__init__()
@@ -69,23 +71,31 @@ class _WholeModel(nn.Module):
             linear.weight.copy_(torch.from_numpy(last.weight))
             linear.bias.copy_(torch.from_numpy(last.bias))
         scaler = fitted.inputs.scaler
+        self.guard = None if fitted.guard is None else TorchGuard(fitted.guard)
         self.link, self.missing = output.link, fitted.inputs.missing
         self.centre, self.per_scale = _single(scaler.shift), _single(1 / scaler.scale)
         self.spread = _single(0.0 if output.spread is None else output.spread)
         self.shift = _single(0.0 if output.shift is None else output.shift)
 
-    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         z = (x - self.centre) * self.per_scale
         if self.missing == "mean":
             z = torch.where(torch.isnan(z), torch.zeros_like(z), z)
-        raw = self.body(z) + (z - z).flatten(1).sum(1, keepdim=True)
+        raw = self.body(z.clamp(-REACH, REACH)) + (z - z).flatten(1).sum(1, keepdim=True)
         if isinstance(self.link, Softmax):
             probs: Tensor = raw.softmax(1)
-            return probs
+            if self.guard is None:
+                return (probs,)
+            told = self.guard(x)
+            return (self.guard.mixed(probs, told[0]), *told)
         assert self.link.width is not None
         arithmetic = TensorArithmetic(raw.chunk(self.link.columns, 1))
         std = self.spread * evaluate(self.link.width, arithmetic)
-        return evaluate(self.link.location, arithmetic) + self.shift * std, std
+        mean = evaluate(self.link.location, arithmetic) + self.shift * std
+        if self.guard is None:
+            return mean, std
+        told = self.guard(x)
+        return (mean, self.guard.widened(std, told[0]), *told)
 
 
 def _single(values: ArrayLike) -> Tensor:

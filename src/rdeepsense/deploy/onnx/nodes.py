@@ -41,14 +41,23 @@ class Nodes:
         return outputs[0]
 
     # Any: a ModelProto, as onnx comes without types.
-    def model(self, inputs: int, outputs: int, names: tuple[str, ...]) -> Any:
-        """Make the ModelProto, which takes (batch, inputs) and gives (batch, outputs) each."""
+    def model(
+        self, inputs: int, outputs: int, names: tuple[str, ...], whole: tuple[str, ...] = ()
+    ) -> Any:
+        """Make the ModelProto, which takes (batch, inputs) and gives (batch, outputs) each.
+
+        Those named in `whole` are whole numbers (batch,): the first int32, the others int64.
+        """
         helper, single = self.onnx.helper, self.onnx.TensorProto.FLOAT
+        kinds = [self.onnx.TensorProto.INT32, self.onnx.TensorProto.INT64]
+        info = helper.make_tensor_value_info
+        numbers = [info(name, single, ["batch", outputs]) for name in names]
+        told = [info(name, kind, ["batch"]) for name, kind in zip(whole, kinds, strict=False)]
         graph = helper.make_graph(
             self.made,
             "rdeepsense",
             [helper.make_tensor_value_info(INPUT, single, ["batch", inputs])],
-            [helper.make_tensor_value_info(name, single, ["batch", outputs]) for name in names],
+            [*numbers, *told],
             self.constants,
         )
         opset = helper.make_opsetid("", OPSET)

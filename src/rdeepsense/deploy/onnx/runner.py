@@ -30,9 +30,10 @@ class OnnxRunner:
         found = self.session.run(None, {INPUT: np.asarray(X, dtype=np.float32)})
         values = dict(zip(self.names, (np.asarray(a, np.float64) for a in found), strict=True))
         epistemic = values.get("epistemic")
+        status = values["status"].astype(np.uint8) if "status" in values else None
         if self.facts.is_classifier:
-            return Probabilities(values["probs"], epistemic)
-        return MeanStd(values["mean"], values["std"], epistemic)
+            return Probabilities(values["probs"], epistemic, status)
+        return MeanStd(values["mean"], values["std"], epistemic, status)
 
     @property
     def names(self) -> list[str]:

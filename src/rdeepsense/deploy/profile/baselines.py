@@ -55,7 +55,7 @@ def point(folded: Folded) -> Folded:
     last, none = layers.dense[-1], np.zeros(outputs)
     mean = DenseLayer(last.weight[:outputs], last.bias[:outputs])
     return Folded(
-        replace(folded.facts, head="point", intervals=None),
+        replace(folded.facts, head="point", intervals=None, guard=None),
         replace(layers, dense=(*layers.dense[:-1], mean)),
         Output(LocationWidth(Column(0), None), none, none),
     )
@@ -78,6 +78,7 @@ def mcdrop(folded: Folded, passes: int) -> Program:
 
 def ssp(folded: Folded, members: int) -> Program:
     """Build SSP-k: every pass is one of another network."""
+    folded = replace(folded, facts=replace(folded.facts, guard=None))
     network = as_float32(folded)
     return _mixture([Source(folded, network, f"member{k}") for k in range(members)], members)
 

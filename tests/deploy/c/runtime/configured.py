@@ -17,6 +17,7 @@ from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.networks import as_float32
+from rdeepsense.guard import Guard
 from rdeepsense.heads import GaussianHead
 
 EXAMPLE = Path(__file__).parent / "example"
@@ -44,6 +45,8 @@ def example() -> tuple[Source, Any]:
     last = DenseLayer(np.array([[1, -1, 0.5, 0, 2], [0, 0.5, -0.25, 1, 0]]), np.array([0.125, -1]))
     layers = Layers(np.array([20.0, 0, -3]), np.array([4.0, 0.5, 1]), (hidden, last))
     output = Output(GaussianHead.link, spread=np.array([2.0]), shift=np.zeros(1))
-    folded = Folded(Facts(3, 1, head="gaussian", version="0.0"), layers, output)
+    guard = Guard(np.array([0.0, -2, -8]), np.array([40.0, 2, 2]), np.zeros(3), np.array([6.0]))
+    facts = Facts(3, 1, head="gaussian", guard=guard, version="0.0")
+    folded = Folded(facts, layers, output)
     X = np.array([[20.0, 0, -3], [24, 0.25, -2], [14, -0.5, -4]])
     return Source(folded, as_float32(folded), sure=np.array([1.5])), X

@@ -2,8 +2,9 @@
 #include "expect.h"
 
 #define MODEL_OK 0
-#define MODEL_NAN 1
+#define MODEL_MISSING 1
 #define MODEL_OUT_OF_RANGE 2
+unsigned model_flagged_input(const float *x);
 #define MODEL_INPUTS 2
 #define MODEL_OUTPUTS 1
 #define MODEL_REACH 1000.0f
@@ -17,6 +18,7 @@
 #define LAPLACE_READS_HIDDEN 0
 #define DROPOUT 0
 #define REFUSES_NAN 1
+#define GUARD 1
 #define USES_SOFTPLUS 0
 #define USES_EXP 0
 #define USES_SQRT 0
@@ -37,7 +39,11 @@ static const float bias_1[] = {0.25f};
         last, 0, bias_1, 4.0f, 1 \
     }
 
+static const float model_low[] = {-50.0f, -50.0f}, model_high[] = {50.0f, 50.0f};
+
 #include "numbers.h"
+
+#include "guard.h"
 
 #include "float_network.h"
 
@@ -104,13 +110,21 @@ static void test_network_by_hand(void)
     x[0] = 1.0f, x[1] = -3.0f;
     EXPECT(network(x, &w) == MODEL_OK);
     EXPECT(w.raw[0] == 0.25f);
+    /* Out of range, and yet what the network makes of it: z = (29, 0), h = (29, 0, 55). */
+    x[0] = 59.0f, x[1] = -1.0f;
+    EXPECT(network(x, &w) == MODEL_OUT_OF_RANGE && model_flagged_input(x) == 0);
+    EXPECT(w.raw[0] == 0.25f + 4.0f * (29.0f + 0.5f * 55.0f));
+    x[0] = 50.0f, x[1] = -50.0f;
+    EXPECT(network(x, &w) == MODEL_OK && model_flagged_input(x) == MODEL_INPUTS);
+    x[1] = -50.1f;
+    EXPECT(network(x, &w) == MODEL_OUT_OF_RANGE && model_flagged_input(x) == 1);
     /* z = (1000, 0), moved there: h = (1000, 0, 1997). */
     x[0] = 3e38f, x[1] = -1.0f;
     EXPECT(network(x, &w) == MODEL_OUT_OF_RANGE);
     EXPECT(w.raw[0] == 0.25f + 4.0f * (1000.0f + 0.5f * 1997.0f));
     nan.bits = 0x7fc00000u;
     x[0] = nan.value;
-    EXPECT(network(x, &w) == MODEL_NAN);
+    EXPECT(network(x, &w) == MODEL_MISSING && model_flagged_input(x) == 0);
 }
 
 int main(void)

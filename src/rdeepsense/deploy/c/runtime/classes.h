@@ -12,7 +12,7 @@ int model_predict(const float *x, float *probs, void *scratch)
 #endif
     unsigned k;
 #if REFUSES_NAN
-    if (status == MODEL_NAN) {
+    if (status == MODEL_MISSING) {
         word nan;
         nan.bits = 0x7fc00000u;
         for (k = 0; k < MODEL_OUTPUTS; ++k) {
@@ -45,6 +45,11 @@ int model_predict(const float *x, float *probs, void *scratch)
     for (k = 0; k < MODEL_OUTPUTS; ++k) {
         probs[k] /= total;
     }
+#if GUARD
+    for (k = 0; status != MODEL_OK && k < MODEL_OUTPUTS; ++k) {
+        probs[k] = 0.5f * (probs[k] + model_fallback[k]);
+    }
+#endif
     return status;
 }
 

@@ -149,16 +149,19 @@ static int network(const float *x, work *w)
     unsigned count = 0, i, l;
     for (i = 0; i < MODEL_INPUTS; ++i) {
         float z = (x[i] - model_centre[i]) * model_per_scale[i];
+#if GUARD
+        status |= input_status(x, i);
+#endif
         if (size_of(z) > size_of(MODEL_REACH)) {
             if (size_of(z) > INFINITE) {
 #if REFUSES_NAN
-                return MODEL_NAN;
+                return MODEL_MISSING;
 #else
                 z = 0.0f;
 #endif
             } else {
                 z = z > 0.0f ? MODEL_REACH : -MODEL_REACH;
-                status = MODEL_OUT_OF_RANGE;
+                status |= MODEL_OUT_OF_RANGE;
             }
         }
 #if HALVES

@@ -109,16 +109,19 @@ static int network(const float *x, work *w)
         /* In halves of a step, so that adding 1 and shifting rounds. */
         float z = (x[i] - model_centre[i]) * model_per_step[i];
         uint32_t q;
+#if GUARD
+        status |= input_status(x, i);
+#endif
         if (size_of(z) > size_of(LIMIT)) {
             if (size_of(z) > INFINITE) {
 #if REFUSES_NAN
-                return MODEL_NAN;
+                return MODEL_MISSING;
 #else
                 z = 0.0f;
 #endif
             } else {
                 z = z > 0.0f ? LIMIT : -LIMIT;
-                status = MODEL_OUT_OF_RANGE;
+                status |= MODEL_OUT_OF_RANGE;
             }
         }
         q = (uint32_t)((int32_t)z + ZERO) >> 1;

@@ -8,6 +8,10 @@
 
 #include "numbers.h"
 
+#if GUARD
+#include "guard.h"
+#endif
+
 #if LAPLACE
 #include "laplace.h"
 #endif

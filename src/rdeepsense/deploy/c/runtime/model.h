@@ -8,10 +8,26 @@ extern "C" {
 #include "switches.h"
 #include "sizes.h"
 
-/* What predict returns. */
+#if GUARD && CLASSES
+/* What predict returns; flags combine. Where it is not MODEL_OK the probabilities are half those of
+   the network and half the frequencies of the training rows. */
+#elif GUARD
+/* What predict returns; flags combine. Where it is not MODEL_OK the mean is that of the network,
+   and std at least that of the training targets. */
+#else
+/* What predict returns; flags combine. */
+#endif
 #define MODEL_OK 0
-#define MODEL_NAN 1          /* an input is NaN, and so is every output */
+#if REFUSES_NAN
+#define MODEL_MISSING 1 /* an input is NaN, and so is every output */
+#else
+#define MODEL_MISSING 1 /* an input is NaN that never was in the training rows */
+#endif
+#if GUARD
+#define MODEL_OUT_OF_RANGE 2 /* an input is beyond what the model was trained on */
+#else
 #define MODEL_OUT_OF_RANGE 2 /* an input was moved to the end of its range */
+#endif
 
 #if LAPLACE && CLASSES
 /* epistemic gets MODEL_OUTPUTS numbers: the standard deviation of each logit that is doubt about
@@ -43,6 +59,11 @@ int model_predict(const float *x, float *mean, float *std, float *epistemic, voi
 int model_predict(const float *x, float *mean, float *std, void *scratch);
 #endif
 
+#if GUARD
+/* The number of the first input that is not MODEL_OK; MODEL_INPUTS where all are. */
+unsigned model_flagged_input(const float *x);
+
+#endif
 #if JUDGES
 /* Whether a prediction is among the surer ones: the threshold was chosen at export. */
 #if CLASSES

@@ -11,7 +11,7 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
 #endif
     unsigned k;
 #if REFUSES_NAN
-    if (status == MODEL_NAN) {
+    if (status == MODEL_MISSING) {
         word nan;
         nan.bits = 0x7fc00000u;
         for (k = 0; k < MODEL_OUTPUTS; ++k) {
@@ -37,7 +37,11 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
 #else
         mean[k] = LOCATION(w->raw, k);
 #endif
+#if GUARD
+        std[k] = status != MODEL_OK && s < model_fallback[k] ? model_fallback[k] : s;
+#else
         std[k] = s;
+#endif
 #if LAPLACE
         epistemic[k] = model_epistemic[k] * root(squared);
 #endif

@@ -1,12 +1,13 @@
-/* Predicts rows one after the other; returns the worst status. */
+/* Predicts rows one after the other, with the status of each; returns all flags together. */
 #include "model.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "predict_into.h"
 
-int model_rows(const float *x, float *out, size_t rows);
-int model_rows(const float *x, float *out, size_t rows)
+int model_rows(const float *x, float *out, uint8_t *statuses, size_t rows);
+int model_rows(const float *x, float *out, uint8_t *statuses, size_t rows)
 {
     /* On the stack, so that any number of threads may call. */
     union {
@@ -14,11 +15,12 @@ int model_rows(const float *x, float *out, size_t rows)
         char bytes[MODEL_SCRATCH_BYTES];
     } scratch;
     size_t r;
-    int status, worst = MODEL_OK;
+    int status, all = MODEL_OK;
     for (r = 0; r < rows; ++r) {
         status = predict_into(x + r * MODEL_INPUTS, out + r * MODEL_OUTPUTS, rows * MODEL_OUTPUTS,
                               &scratch);
-        worst = status > worst ? status : worst;
+        statuses[r] = (uint8_t)status;
+        all |= status;
     }
-    return worst;
+    return all;
 }

@@ -97,10 +97,21 @@ int main(void)
     }
     x[MODEL_INPUTS - 1] = 3e38f;
     expect(predict(x) == MODEL_OUT_OF_RANGE, "an input of 3e38 is out of range");
+#if GUARD
+    expect(model_flagged_input(x) == MODEL_INPUTS - 1, "and it is the last one");
+#endif
+#if GUARD && !CLASSES
+    for (i = 0; i < MODEL_OUTPUTS; ++i) {
+        expect(out[1][i] >= model_fallback[i], "std of a flagged row");
+    }
+#endif
     nan.bits = 0x7fc00000u;
     x[MODEL_INPUTS - 1] = nan.value;
 #if REFUSES_NAN
-    expect(predict(x) == MODEL_NAN, "an input that is NaN is told");
+    expect(predict(x) == MODEL_MISSING, "an input that is NaN is told");
+#elif GUARD
+    expect(predict(x) == (model_takes_nan[MODEL_INPUTS - 1] ? MODEL_OK : MODEL_MISSING),
+           "an input that is NaN counts as its mean, and is told if it never was");
 #else
     expect(predict(x) == MODEL_OK, "an input that is NaN counts as its mean");
 #endif

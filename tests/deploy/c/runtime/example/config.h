@@ -6,6 +6,9 @@ extern const float model_weight_1[];
 extern const float model_bias_1[];
 extern const float model_spread[];
 extern const float model_sure_std[];
+extern const float model_low[];
+extern const float model_high[];
+extern const float model_fallback[];
 
 #define LAYERS 2
 #define LAYER_TABLE \

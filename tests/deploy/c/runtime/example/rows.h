@@ -6,10 +6,13 @@ extern const float model_weight_1[];
 extern const float model_bias_1[];
 extern const float model_spread[];
 extern const float model_sure_std[];
+extern const float model_low[];
+extern const float model_high[];
+extern const float model_fallback[];
 
 #define ROWS 3
 #define TOLERANCE 2e-4f
-#define CHECKSUM 3886022656u
+#define CHECKSUM 994050048u
 #define ADD_TABLES \
     ADD(model_centre, 3, bits_of) \
     ADD(model_per_scale, 3, bits_of) \
@@ -18,7 +21,10 @@ extern const float model_sure_std[];
     ADD(model_weight_1, 10, bits_of) \
     ADD(model_bias_1, 2, bits_of) \
     ADD(model_spread, 1, bits_of) \
-    ADD(model_sure_std, 1, bits_of)
+    ADD(model_sure_std, 1, bits_of) \
+    ADD(model_low, 3, bits_of) \
+    ADD(model_high, 3, bits_of) \
+    ADD(model_fallback, 1, bits_of)
 
 static const float inputs[ROWS * MODEL_INPUTS] = {
     20.0f, 0.0f, -3.0f, 24.0f, 0.25f, -2.0f, 14.0f, -0.5f,

@@ -4,6 +4,7 @@
 #define CLASSES 0
 #define SHIFTED 0
 #define REFUSES_NAN 1
+#define GUARD 1
 #define JUDGES 1
 #define LAPLACE 0
 #define LAPLACE_READS_HIDDEN 0

@@ -23,3 +23,12 @@ const float model_spread[1] = {
 
 const float model_sure_std[1] = {
     1.5f};
+
+const float model_low[3] = {
+    0.0f, -2.0f, -8.0f};
+
+const float model_high[3] = {
+    40.0f, 2.0f, 2.0f};
+
+const float model_fallback[1] = {
+    6.0f};

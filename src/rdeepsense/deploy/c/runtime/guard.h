@@ -1,0 +1,22 @@
+/* Whether an input is one that the model knows. */
+
+static int input_status(const float *x, unsigned i)
+{
+    if (size_of(x[i]) > INFINITE) {
+#if REFUSES_NAN
+        return MODEL_MISSING;
+#else
+        return model_takes_nan[i] ? MODEL_OK : MODEL_MISSING;
+#endif
+    }
+    return x[i] < model_low[i] || x[i] > model_high[i] ? MODEL_OUT_OF_RANGE : MODEL_OK;
+}
+
+unsigned model_flagged_input(const float *x)
+{
+    unsigned i = 0;
+    while (i < MODEL_INPUTS && input_status(x, i) == MODEL_OK) {
+        ++i;
+    }
+    return i;
+}

@@ -1,0 +1,36 @@
+"""The one vocabulary for what is the matter with a row, in Python, C, ONNX and tables."""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Statuses = NDArray[np.uint8]  # values of Status, one for each row
+
+
+class Status(IntFlag):
+    """What is the matter with a row; flags combine, and 0 is a row as the model knows them."""
+
+    OK = 0
+    MISSING = 1  # a NaN that it was not trained for
+    OUT_OF_RANGE = 2  # an input beyond what was trained on
+    UNKNOWN_LEVEL = 4  # a category that was never seen
+    UNSURE = 8  # for a reject option that was fitted
+    UNLIKE = 16  # for a novelty score that was fitted
+    DRIFTING = 32  # in streams, as is the next
+    NOT_ENOUGH_DATA = 64
+
+    @property
+    def words(self) -> str:
+        """The status as tables have it, such as "out of range" or "ok"."""
+        flags = (flag for flag in Status if flag in self)
+        return ", ".join((flag.name or "").lower().replace("_", " ") for flag in flags) or "ok"
+
+
+def status_words(statuses: NDArray[Any]) -> list[str]:
+    """Return the words of many rows."""
+    known = {int(value): Status(int(value)).words for value in np.unique(statuses)}
+    return [known[int(value)] for value in statuses]
