@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rdeepsense.epistemic import epistemic_variance
     from rdeepsense.errors import (
         CheckpointError,
+        ColumnWarning,
         ConversionError,
         InputError,
         InterruptedTraining,
@@ -56,6 +57,7 @@ _EXPORTS = {
     "export": "deploy.export",
     "profile": "deploy.profile.side_by_side",
     "CheckpointError": "errors",
+    "ColumnWarning": "errors",
     "ConversionError": "errors",
     "InputError": "errors",
     "InterruptedTraining": "errors",
@@ -84,6 +86,7 @@ _MODULES = ("deploy", "heads", "metrics", "networks")
 __all__ = [
     "Categorical",
     "CheckpointError",
+    "ColumnWarning",
     "Comparison",
     "ConversionError",
     "GPClassifier",

@@ -34,6 +34,13 @@ class MissingExtraError(RDeepSenseError, ImportError):
     """A library of an optional extra that is not installed."""
 
 
+class ColumnWarning(UserWarning):
+    """A column whose numbers make a poor model: far too large or small, or a few of them far out.
+
+    The message names the column and what to do.
+    """
+
+
 class InterruptedTraining(UserWarning):
     """A training that Ctrl-C stopped; the estimator keeps its best step so far.
 

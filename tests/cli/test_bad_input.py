@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import polars as pl
@@ -155,3 +156,55 @@ def test_model_files(run, csv: Path) -> None:
     assert "data.csv: is not a safetensors file" in run("predict", csv, csv).err
     with pytest.raises(rds.ModelFileError):
         rds.load(csv)
+
+
+ODD = {
+    "lists": pl.Series([[k % 6] for k in range(60)]),
+    "structs": pl.Series([{"a": k % 6} for k in range(60)]),
+    "durations": pl.Series([dt.timedelta(seconds=k % 6) for k in range(60)]),
+    "dates or times": pl.Series([dt.date(2020, 1, 1 + k % 6) for k in range(60)]),
+    "bytes": pl.Series([bytes([250 + k % 6]) for k in range(60)]),
+}
+
+
+@pytest.mark.parametrize("where", ["odd/odd.parquet", "odd"])
+@pytest.mark.parametrize("kind", ODD)
+def test_columns_that_are_no_labels(run, kind: str, where: str) -> None:
+    Path("odd").mkdir()
+    a = [float(k) for k in range(60)]
+    pl.DataFrame({"a": a, "y": a, "odd": ODD[kind]}).write_parquet("odd/odd.parquet")
+    result = run("fit", where, "--target", "odd")
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert f"column 'odd', holds {kind} (" in result.err
+    assert "accepted: text, yes/no or whole numbers" in result.err
+    result = run("fit", where, "--target", "odd", "--task", "regression")
+    assert result.code == 1
+    assert "column 'odd' holds" in result.err
+    assert "numbers are needed" in result.err
+    result = run("fit", where, "--target", "y", "--groups", "odd", "--epochs", 1, "--quiet")
+    if kind in ("lists", "structs"):
+        assert result.code == 1
+        assert f"column 'odd', holds {kind} (" in result.err
+    else:
+        assert result.code == 0, result.err
+
+
+@pytest.mark.parametrize("where", ["odd/odd.parquet", "odd"])
+def test_decimals_are_numbers_and_labels(run, where: str) -> None:
+    Path("odd").mkdir()
+    a = pl.Series([k % 5 for k in range(60)]).cast(pl.Decimal(20, 2))
+    pl.DataFrame({"a": [float(k) for k in range(60)], "y": a}).write_parquet("odd/odd.parquet")
+    result = run("fit", where, "--target", "y", "--epochs", 1, "--quiet")
+    assert (result.code, result.err) == (0, "")
+    assert not hasattr(rds.load("model.safetensors"), "classes_")
+    options = ("--task", "classification", "--epochs", 1, "--quiet")
+    assert run("fit", where, "--target", "y", *options).code == 0
+    assert rds.load("model.safetensors").classes_.tolist() == [0, 1, 2, 3, 4]
+    assert run("evaluate", "model.safetensors", "odd/odd.parquet", "--target", "y").code == 0
+
+
+def test_whole_numbers_beyond_64_bits_are_no_labels(run) -> None:
+    Path("big.csv").write_text("a,y\n" + "".join(f"{k},{k % 2}e150\n" for k in range(60)))
+    result = run("fit", "big.csv", "--target", "y", "--task", "classification")
+    assert result.code == 1
+    assert "column 'y', holds 1e+150; accepted: text, yes/no or whole numbers" in result.err

@@ -98,3 +98,18 @@ def test_a_target_keeps_what_float64_resolves() -> None:
         assert kind(values, index, ONES, TARGETS).scale[0] < 2
     assert Moments.of(values).scaler(TARGETS).scale[0] < 2
     assert Scaler.standard(values, index, ONES).flat == (0,)
+
+
+@given(st.integers(-990, 990), st.integers(2, 60))
+def test_the_size_of_a_column_changes_nothing_but_its_scale(power: int, rows: int) -> None:
+    """Powers of two multiply without rounding, so every bit of what is learnt is the same."""
+    values = np.random.default_rng(rows).normal(2.0, 1.0, size=(rows, 2))
+    values[0, 1] = np.nan
+    index, ones = np.arange(rows), np.ones(rows)
+    sized = np.ldexp(values, power)
+    plain, other = (Scaler.standard(table, index, ones) for table in (values, sized))
+    assert other.flat == plain.flat
+    if not plain.flat:
+        assert np.array_equal(other.scale, np.ldexp(plain.scale, power))
+        assert np.array_equal(other.shift, np.ldexp(plain.shift, power))
+        assert np.array_equal(other.transform(sized), plain.transform(values))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdeepsense.data.splits import Part, distinct, validation_fraction
+from rdeepsense.data.splits import Part, counted, distinct, validation_fraction
 from rdeepsense.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -80,6 +80,39 @@ def test_a_table_of_few_inputs_is_one_of_counts() -> None:
     assert len(held.index) == 200
     assert len({tuple(row) for row in x[train.index]}) == 4
     assert set(y[held.index]) == {0, 1}
+
+
+@given(st.integers(0, 2**31), st.integers(2, 40), st.integers(2, 30))
+def test_copies_stay_on_one_side_where_no_input_has_two_targets(seed, rows, copies) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(rows, 2)), rng.normal(size=rows)
+    repeated = np.repeat(np.arange(rows), rng.integers(1, copies, rows))
+    parts = split(x[repeated], y[repeated], seed=seed)
+    sides = [set(repeated[part.index].tolist()) for part in parts]
+    assert not sides[0] & sides[1]
+    assert sides[0] | sides[1] == set(range(rows))
+    assert sum(len(part) for part in parts) == rows  # each counts once, whatever it weighs
+    assert sum(part.weight.sum() for part in parts) == len(repeated)
+    # A weight is so many copies, and rows without copies are split as ever.
+    weighted = split(x, y, np.bincount(repeated).astype(float), seed=seed)
+    single = split(x, y, seed=seed)
+    for part, other, plain in zip(parts, weighted, single, strict=True):
+        assert np.array_equal(repeated[part.index], other.index)
+        assert np.array_equal(part.weight, other.weight)
+        assert np.array_equal(other.index, plain.index)
+    whole = distinct(x[repeated], y[repeated])
+    fold = whole.folds(5, seed)
+    assert len(fold) == rows
+
+
+def test_copies_are_counted_once_where_they_are_given_to_validate() -> None:
+    many = np.tile(np.arange(40), 25)
+    part = counted(X[many], Y[many])
+    assert part.index.tolist() == list(range(40))
+    assert part.weight.tolist() == [25.0] * 40
+    assert part.relative_weight is None
+    assert len(counted(X, Y)) == 1_000
+    assert len(counted(X[many], Y[: len(many)])) == 1_000  # observations: nothing is a copy
 
 
 @given(st.integers(0, 2**31), st.integers(10, 60))

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from deploy.c_models import COMPILERS, STRICT, run_cc
+from markdown import markdown
+from markdown_it import MarkdownIt
 
 import rdeepsense as rds
 from rdeepsense import model_file
@@ -99,6 +101,17 @@ def test_units_keep_their_sense() -> None:
     }  # fmt: skip
     assert {unit: remark(unit) for unit in said} == said
     assert len(remark("V" * 500)) == 80
+
+
+def test_no_name_becomes_a_link(tmp_path: Path) -> None:
+    evil = ["[x](javascript:evil)", "[y]: javascript:evil", "[z][y]", "b [V]"]
+    named = fitted(evil, evil).describe(target_units=evil, feature_units=evil)
+    rds.export(named, tmp_path / "m", to="c99", max_nll_change=9.0)
+    text = (tmp_path / "m/README.md").read_text()
+    assert r"| 0 | [x\](javascript:evil) [[x\](javascript:evil)] |" in text
+    assert "| 3 | b [V] [b [V]] |" in text
+    for html in (MarkdownIt("gfm-like", {"linkify": False}).render(text), markdown(text)):
+        assert "href" not in html
 
 
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")

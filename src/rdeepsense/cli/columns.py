@@ -138,24 +138,28 @@ def numeric_targets(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.flo
     return numbers[names[0]].to_numpy() if len(names) == 1 else numbers.to_numpy()
 
 
-def labels(frame: pl.DataFrame, name: str) -> NDArray[np.generic]:
-    """Return the classes (or groups) of a column: strings, yes/no or whole numbers."""
+def labels(frame: pl.DataFrame, name: str, option: str = "--target") -> NDArray[np.generic]:
+    """Return the classes (or, with --groups, groups) of a column: text, yes/no, whole numbers."""
+    import numpy as np
     import polars as pl
+
+    from rdeepsense.data.kinds import GROUPS, LABELS, plain
 
     series = frame[name]
     if series.dtype.is_float():
         series = series.fill_nan(None)
     _refuse(series.to_frame(), pl.all().is_null(), "missing values", "; remove these rows")
-    if series.dtype.is_float():
-        broken = series.filter(series != series.round())
+    values = plain(option, series, GROUPS if option == "--groups" else LABELS)
+    if values.dtype.kind == "f":
+        broken = values[(values != values.round()) | (abs(values) >= 2.0**63)]
         if len(broken):
             raise InputError(
                 f"column {name!r} holds {broken[0]:g}; whole numbers, yes/no or text are needed"
             )
-        series = series.cast(pl.Int64)
-    return (
-        series.to_numpy() if is_numeric(series) else series.cast(pl.String).to_numpy().astype(str)
-    )
+        return values.astype("int64")
+    if values.dtype.kind == "O":  # not by astype, which would decode bytes
+        return np.array([str(value) for value in values.tolist()])
+    return values if values.dtype.kind in "biu" else values.astype(str)
 
 
 def _refuse(frame: pl.DataFrame, bad: pl.Expr, what: str, hint: str) -> None:

@@ -37,7 +37,8 @@ def evaluate(
     classes = hasattr(estimator, "classes_")
     inputs, extra = model_inputs(estimator, frame, [*target, *([groups] if groups else [])])
     y = labels(frame, target[0]) if classes else numeric_targets(frame, target)
-    scores = score_model(estimator, inputs, y, target, labels(frame, groups) if groups else None)
+    group = labels(frame, groups, "--groups") if groups else None
+    scores = score_model(estimator, inputs, y, target, group)
     if extra:
         terminal.line(f"{len(extra)} columns not used: {some(extra)}")
     flagged_rows(estimator, inputs).report(terminal)

@@ -11,7 +11,7 @@ import typer
 from rdeepsense.cli.columns import check_known, labels, numeric_targets
 from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.inference import load_model, model_inputs
-from rdeepsense.cli.scores import class_numbers
+from rdeepsense.cli.scores import known_labels
 from rdeepsense.cli.table import read_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
 from rdeepsense.errors import InputError
@@ -138,10 +138,8 @@ def _rows(estimator: Estimator, path: Path, target: list[str]) -> tuple[ArrayLik
     check_known(frame, target, "--target")
     inputs, _ = model_inputs(estimator, frame, target)
     X = inputs.to_numpy() if hasattr(inputs, "to_numpy") else inputs
-    classes = estimator.fitted_.target.classes
-    if classes is not None:
-        numbers = class_numbers(estimator, labels(frame, target[0]), target[0])
-        return X, classes[numbers]
+    if estimator.fitted_.target.is_classes:
+        return X, known_labels(estimator, labels(frame, target[0]), target[0])
     y = numeric_targets(frame, target)
     if y.shape[1:] != estimator.fitted_.target.shape:
         raise InputError(f"--target names {len(target)} columns; the model has another number")

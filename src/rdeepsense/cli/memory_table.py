@@ -85,9 +85,8 @@ class MemoryTable:
             if classes
             else numeric_targets(self.frame, self.targets)
         )
-        self.group = labels(self.frame, self.groups) if self.groups else None
-        stratify = self.y if classes else None
-        self.test = split_off(self.X, self.test_fraction, self.seed, self.group, stratify)
+        self.group = labels(self.frame, self.groups, "--groups") if self.groups else None
+        self.test = split_off(self.X, self.y, self.test_fraction, self.seed, self.group, classes)
 
     def fit(self, model: Estimator) -> None:
         """Fit the model on the rows that are not for the test."""

@@ -72,7 +72,7 @@ def score_model(
     if hasattr(model, "classes_"):
         if len(targets) > 1:
             raise InputError(f"the model has one target; --target names {len(targets)}")
-        return {targets[0]: _classification(dist, class_numbers(model, y, targets[0]), groups)}
+        return {targets[0]: _classification(dist, known_labels(model, y, targets[0]), groups)}
     if dist.shape != y.shape:
         outputs = dist.shape[1] if len(dist.shape) == 2 else 1
         raise InputError(f"the model has {outputs} targets; --target names {len(targets)}")
@@ -85,8 +85,8 @@ def score_model(
     }
 
 
-def class_numbers(model: Estimator, labels: NDArray[np.generic], target: str) -> NDArray[np.int64]:
-    """Return the labels as positions in the model's classes."""
+def known_labels(model: Estimator, labels: NDArray[np.generic], target: str) -> NDArray[np.generic]:
+    """Return the labels as the model has them; refuse those of no class of its own."""
     import numpy as np
 
     classes = model.fitted_.target.classes
@@ -98,7 +98,8 @@ def class_numbers(model: Estimator, labels: NDArray[np.generic], target: str) ->
             f"--target {target!r} holds the class {unknown[0]!r}, "
             f"which the model was not fitted on; it knows {', '.join(map(str, known))}"
         )
-    return np.searchsorted(classes, labels)
+    found: NDArray[np.generic] = classes[np.searchsorted(classes, labels)]
+    return found
 
 
 def standard_error(
@@ -162,11 +163,14 @@ def _regression(
 
 
 def _classification(
-    dist: AnyDistribution, y: NDArray[np.int64], groups: NDArray[np.generic] | None
+    dist: AnyDistribution, y: NDArray[np.generic], groups: NDArray[np.generic] | None
 ) -> Scores:
     from rdeepsense import metrics
+    from rdeepsense.distributions import Categorical
 
-    rows = {"accuracy": (dist.mode == y).astype(float), "nll": -dist.log_prob(y)}
+    assert isinstance(dist, Categorical)
+    numbers = dist.encode(y)
+    rows = {"accuracy": (dist.mode == numbers).astype(float), "nll": -dist.log_prob(numbers)}
     keys = ["accuracy", "f1", "nll", "brier", "ece"]
     return _scores(keys, metrics.evaluate(dist, y), rows, {}, groups)
 

@@ -16,15 +16,16 @@ FEWEST_TRAINING_ROWS = 10  # the estimators' own limit
 
 def split_off(
     inputs: pl.DataFrame,
+    y: NDArray[np.generic],
     fraction: float,
     seed: int,
     groups: NDArray[np.generic] | None = None,
-    classes: NDArray[np.generic] | None = None,
+    classes: bool = False,
 ) -> NDArray[np.bool_]:
     """Mark the rows for the test: about `fraction` of the groups, or of the rows.
 
     Rows of one group, or with equal inputs, stay together. Without groups every class keeps its
-    share as nearly as whole rows allow.
+    share as nearly as whole rows allow; `classes` tells whether y are labels.
     """
     import numpy as np
 
@@ -37,11 +38,9 @@ def split_off(
         return test
     if groups is not None and len(np.unique(groups)) < 2:
         raise InputError("--groups has only one value; at least two are needed, one for the test")
-    numbers = np.arange(inputs.height, dtype=np.float64)  # every row distinct, none merged
-    labels = None
-    if classes is not None and groups is None:
-        labels = np.unique(classes, return_inverse=True)[1]
-    rows = distinct(inputs.to_numpy(), numbers, groups=groups)
+    numbers = np.unique(y, return_inverse=True)[1] if classes else y
+    labels = numbers if classes and groups is None else None
+    rows = distinct(inputs.to_numpy(), numbers, groups=groups, merge=False)
     test[rows.hold_out(fraction, seed, labels)[1].index] = True
     left = int((~test).sum())
     if left < FEWEST_TRAINING_ROWS:
@@ -49,8 +48,8 @@ def split_off(
             f"the table has {len(test)} rows; without {int(test.sum())} for the test {left} are "
             f"left, and at least {FEWEST_TRAINING_ROWS} are needed to fit"
         )
-    if classes is not None:
-        _check_classes(classes, test)
+    if classes:
+        _check_classes(y, test)
     return test
 
 

@@ -36,7 +36,8 @@ class Moments:
         squares = np.where(there, values - mean, 0.0)
         low = np.where(there, values, np.inf).min(0, initial=np.inf)
         high = np.where(there, values, -np.inf).max(0, initial=-np.inf)
-        return cls(count, mean, np.square(squares).sum(0), low, high)
+        with np.errstate(over="ignore"):  # a variance that is no number is refused with its column
+            return cls(count, mean, np.square(squares).sum(0), low, high)
 
     def add(self, other: Moments) -> None:
         """Join two parts (Chan, Golub and LeVeque, 1983).
@@ -47,7 +48,8 @@ class Moments:
         difference = other.mean - self.mean
         self.mean = self.mean + difference * other.count / total
         both = self.count * other.count / total
-        self.squares = self.squares + other.squares + difference**2 * both
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.squares = self.squares + other.squares + difference**2 * both
         self.count = self.count + other.count
         self.low = np.minimum(self.low, other.low)
         self.high = np.maximum(self.high, other.high)

@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from rdeepsense.arrays import Floats
+from rdeepsense.data.kinds import NUMBERS, plain
 from rdeepsense.errors import InputError
 
 FEWEST_ROWS = 10
 MISSING = ("refuse", "mean")
 CHUNK = 65_536
+LARGEST = 1e140  # of a target: variances and what is multiplied with them remain numbers
 
 
 def check_values(X: NDArray[Any], missing: str, names: Sequence[str] | None) -> None:
@@ -36,9 +38,18 @@ def check_targets(y: ArrayLike | None, rows: int) -> Floats:
         raise InputError(
             "requires y to be passed, but the target y is None: fit(X, y) needs the true values"
         )
-    array: Floats = check_array(
-        y, ensure_2d=False, allow_nd=True, dtype=np.float64, ensure_all_finite=False, input_name="y"
-    )
+    values = plain("y", y, NUMBERS)
+    try:
+        array: Floats = check_array(
+            values,
+            ensure_2d=False,
+            allow_nd=True,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            input_name="y",
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(f"y cannot be used as numbers: {error}") from error
     if array.ndim not in (1, 2):
         raise InputError(f"y has {array.ndim} axes; accepted: (rows,) or (rows, outputs)")
     check_length("y", len(array), rows)
@@ -53,6 +64,23 @@ def check_not_constant(y: Floats) -> None:
     if len(constant):
         which = "y" if y.ndim == 1 else f"column {constant[0]} of y"
         raise InputError(f"{which} is constant ({columns[0, constant[0]]:g}): nothing to learn")
+
+
+def check_size(y: Floats, names: Sequence[str] | None) -> None:
+    """Refuse targets whose variance is no number: its square would be 0 or infinite."""
+    columns = y.reshape(len(y), -1)
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    size = np.maximum(np.abs(low), np.abs(high))
+    bad = np.flatnonzero((size > LARGEST) | (high / 2 - low / 2 < 1 / LARGEST))
+    if len(bad):
+        k = bad[0]
+        which = "y" if y.ndim == 1 else f"column {k} of y"
+        which = which if names is None else f"y, column {names[k]!r},"
+        factor = 10.0 ** -np.floor(np.log10(size[k]))
+        raise InputError(
+            f"{which} goes from {low[k]:g} to {high[k]:g}; accepted: values and differences of "
+            f"{1 / LARGEST:g} to {LARGEST:g}, so multiply it by a constant, such as {factor:g}"
+        )
 
 
 def check_length(name: str, length: int, rows: int) -> None:

@@ -76,7 +76,7 @@ class ParquetTable:
         try:
             with self._parquet.ParquetFile(file, metadata=self._metadata[group.file]) as opened:
                 return opened.read_row_group(group.number, columns=list(names))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, NotImplementedError) as error:
             raise InputError(f"{file}: cannot be read any more: {_reason(error)}") from error
 
     def place(self, part: int, row: int) -> str:
@@ -96,7 +96,7 @@ class ParquetTable:
         try:
             with self._parquet.ParquetFile(file) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, NotImplementedError) as error:
             raise InputError(f"{file}: cannot be read as Parquet: {_reason(error)}") from error
         if (name := first_repeated(schema.names)) is not None:
             raise InputError(f"{file}: has two columns named {name!r}")
@@ -119,7 +119,10 @@ def labels(column: ArrowColumn) -> tuple[NDArray[Any], Integers]:
     if not pyarrow.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return np.array(encoded.dictionary.to_pylist()), codes.astype(np.int64)
+    values = encoded.dictionary
+    if pyarrow.types.is_temporal(values.type):  # beyond what Python's own dates can hold
+        values = values.cast(f"int{values.type.bit_width}")
+    return np.array(values.to_pylist()), codes.astype(np.int64)
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
@@ -140,7 +143,7 @@ def _files(path: Path) -> list[Path]:
 
 def _kind(type_: ArrowType) -> str:
     types = require("pyarrow", "tasks").types
-    if types.is_integer(type_) or types.is_floating(type_):
+    if types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_):
         return NUMBER
     if types.is_boolean(type_):
         return "yes/no"

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.data.checks import check_length
-from rdeepsense.data.splits import Part, distinct, evenly, validation_fraction
+from rdeepsense.data.kinds import GROUPS, plain
+from rdeepsense.data.splits import Part, counted, distinct, evenly, validation_fraction
 from rdeepsense.errors import InputError
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
@@ -51,7 +52,7 @@ def split_rows(
     """Hold validation rows out of the table; whole groups, where there are groups."""
     labels = y if classes and groups is None else None
     if groups is not None:
-        groups = np.asarray(groups)
+        groups = plain("groups", groups, GROUPS)
         check_length("groups", len(groups), len(X))
     rows, aside = _set_aside(distinct(X, y, weight, groups), set_aside, seed, labels)
     train, held = rows.hold_out(validation_fraction(len(rows)), seed, labels)
@@ -73,7 +74,7 @@ def with_validation(
     if weight is not None:
         rows = Part(rows.index, weight, rows.block)[weight > 0]
     rows, aside = _set_aside(rows, set_aside, seed, labels)
-    held = evenly(np.arange(len(validation[0])))
+    held = counted(*validation)
     return FitRows(X, y, rows, rows, *validation, held, labels, False, seed, _taken(X, y, aside))
 
 

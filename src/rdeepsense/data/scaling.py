@@ -18,6 +18,7 @@ from rdeepsense.guard import REACH
 # device; targets are scaled in float64.
 INPUTS, TARGETS = float(np.finfo(np.float32).eps), 10 * float(np.finfo(np.float64).eps)
 FAR = 1e5  # times what is resolved: rounding is then nothing beside the scale
+HUGE = 1e100  # its square is still a number; so is that of what is left of it by rounding
 CHUNK = 65_536  # samples at a time, so that no copy of a whole table in float64 is ever made
 
 
@@ -46,11 +47,14 @@ class Scaler:
         chunk: int = CHUNK,
     ) -> Scaler:
         """Scale by weighted mean and standard deviation of some rows; NaN entries are left out."""
-        total, mean = _weighted_mean(values, index, weight, lambda part: part, chunk)
-        mean = np.where(total > 0, mean, 0.0)
-        _, var = _weighted_mean(values, index, weight, lambda part: (part - mean) ** 2, chunk)
         low, high = _extremes(values, index, weight, chunk)
-        return cls.of_moments(mean, np.sqrt(var), low, high, resolution)
+        unit = _unit(low, high)
+        total, mean = _weighted_mean(values, index, weight, lambda part: part / unit, chunk)
+        mean = np.where(total > 0, mean, 0.0)
+        _, var = _weighted_mean(
+            values, index, weight, lambda part: (part / unit - mean) ** 2, chunk
+        )
+        return cls.of_moments(mean * unit, np.sqrt(var) * unit, low, high, resolution)
 
     @classmethod
     def of_moments(
@@ -147,6 +151,16 @@ def _extremes(
         low = np.fmin(low, np.fmin.reduce(part, axes))
         high = np.fmax(high, np.fmax.reduce(part, axes))
     return low, high
+
+
+def _unit(low: Floats, high: Floats) -> Floats:
+    """Return a power of two near a column's size where squares would leave float64, else 1.
+
+    It divides without rounding, so what is computed in it is the same number.
+    """
+    size = np.maximum(np.abs(low), np.abs(high))
+    extreme = np.isfinite(size) & (size > 0) & ((size < 1 / HUGE) | (size > HUGE))
+    return np.where(extreme, np.ldexp(1.0, np.frexp(np.where(extreme, size, 1.0))[1] - 1), 1.0)
 
 
 def _quantiles(values: Floats, weight: Floats, levels: tuple[float, ...]) -> list[Floats]:

@@ -4,7 +4,8 @@ The result depends on the rows and their weights alone, not on the order of the 
 in the order of a hash of their content, rows of weight 0 are left out, and repeated rows are one
 row with the sum of their weights, so that a weight of 3 is the same as a row written three times.
 Rows with equal inputs, or of one group, form a block that is never divided: otherwise one side
-would be judged on rows that the other had memorised.
+would be judged on rows that the other had memorised. Only a table of few inputs that have different
+targets is one of repeated observations, which are split one by one.
 """
 
 from __future__ import annotations
@@ -92,8 +93,12 @@ def distinct(
     y: NDArray[Any],
     weight: Floats | None = None,
     groups: NDArray[Any] | None = None,
+    merge: bool = True,
 ) -> Part:
-    """Return the distinct rows of a table in the order of their content."""
+    """Return the distinct rows of a table in the order of their content.
+
+    Without `merge` repeated rows are not made one; they are of one block like all equal inputs.
+    """
     weight = np.ones(len(X)) if weight is None else weight
     content = row_hashes(X)
     inputs = content if groups is None else row_hashes(np.unique(groups, return_inverse=True)[1])
@@ -102,14 +107,31 @@ def distinct(
     order = order[weight[order] > 0]
     inputs, content = inputs[order], content[order]
     new_block = np.r_[True, inputs[1:] != inputs[:-1]]
-    starts = np.flatnonzero(new_block | np.r_[True, content[1:] != content[:-1]])
+    new_row = new_block | np.r_[True, content[1:] != content[:-1]]
+    starts = np.flatnonzero(new_row | (not merge))
     index, summed = order[starts], np.add.reduceat(weight[order], starts)
     block = (np.cumsum(new_block) - 1)[starts]
-    if groups is None and block[-1] + 1 < FEW_INPUTS and np.array_equal(summed, np.rint(summed)):
+    inputs_differ = new_row.sum() > new_block.sum()  # in their targets
+    few = groups is None and inputs_differ and new_block.sum() < FEW_INPUTS
+    if few and np.array_equal(summed, np.rint(summed)):
         # A table of few distinct inputs is one of counts: to hold out an input would be to learn
         # nothing about it, so here single observations are split.
         return evenly(np.repeat(index, summed.astype(np.int64)))
     return Part(index, summed, block)
+
+
+def counted(X: NDArray[Any], y: NDArray[Any]) -> Part:
+    """Return the rows of a table in their order, copies once and with their number as weight.
+
+    Where an input has different targets, equal rows are observations and no copies.
+    """
+    inputs = row_hashes(X)
+    content = inputs * np.uint64(3) + row_hashes(y)
+    _, first, count = np.unique(content, return_index=True, return_counts=True)
+    if len(first) == len(X) or len(first) > len(np.unique(inputs)):
+        return evenly(np.arange(len(X)))
+    order = np.argsort(first)
+    return Part(first[order], count[order].astype(np.float64), np.arange(len(first)))
 
 
 def validation_fraction(rows: int) -> float:

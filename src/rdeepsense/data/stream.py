@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
-from rdeepsense.data.accumulators import Reservoir
+from rdeepsense.data.accumulators import Moments, Reservoir
 from rdeepsense.data.checks import FEWEST_ROWS, check_whole
+from rdeepsense.data.kinds import GROUPS, LABELS, refuse_kind
 from rdeepsense.data.parquet import NUMBER, ParquetTable, first_repeated
 from rdeepsense.data.rows import SET_ASIDE, Pair
 from rdeepsense.data.splits import validation_fraction
@@ -20,6 +21,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.progress import progress_for
 
 MOST_KEPT = 100_000  # rows of each kind
+TINY = 1e-290  # a sum of squares that is still as exact as others
 COPIES = 3  # of a kept row in float64: itself, and what is made of it to judge by
 
 
@@ -64,6 +66,7 @@ def split_parquet(
     if not found.inputs.count.all():
         empty = columns.inputs[int(found.inputs.count.argmin())]
         raise InputError(f"{table.path}: column {empty!r} has no value at all, so it has no mean")
+    _check_moments(table, columns.inputs, found.inputs)
     single = isinstance(y, str)
 
     def rows_of(kept: Reservoir) -> Pair:
@@ -120,6 +123,10 @@ def _columns(
     inputs = [name for name in table.columns if name not in left]
     if not inputs:
         raise InputError(f"{table.path}: no column is left as an input")
+    if groups is not None:
+        refuse_kind(f"groups, column {groups!r},", table.columns[groups], GROUPS)
+    for name in targets if classes else ():
+        refuse_kind(f"y, column {name!r},", table.columns[name], LABELS)
     for name in inputs if classes else [*inputs, *targets]:
         if table.columns[name] not in (NUMBER, "yes/no"):
             raise InputError(
@@ -127,6 +134,18 @@ def _columns(
                 "needed, so leave it out of the files or name it in ParquetTable(ignore=...)"
             )
     return Columns(inputs, targets, groups, classes, missing)
+
+
+def _check_moments(table: ParquetTable, names: list[str], found: Moments) -> None:
+    """Refuse inputs whose variance is no number: its square would be 0 or infinite."""
+    varies = found.high > found.low
+    lost = varies & ~((found.squares > TINY) & np.isfinite(found.squares))
+    if lost.any():
+        k = int(lost.argmax())
+        raise InputError(
+            f"{table.path}: column {names[k]!r} goes from {found.low[k]:g} to {found.high[k]:g}, "
+            "and its variance is no number; multiply it by a constant"
+        )
 
 
 def _survey(

@@ -49,5 +49,6 @@ def save(folded: Folded, path: str | os.PathLike[str]) -> None:
 
 def _smallest(values: NDArray[np.float64]) -> NDArray[Any]:
     """Narrow to float32 where that keeps every bit, as it does for layers left as trained."""
-    narrow = values.astype(np.float32)
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32)
     return narrow if np.array_equal(narrow.astype(np.float64), values) else values

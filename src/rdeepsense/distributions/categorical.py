@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,20 @@ from rdeepsense.errors import InputError
 class Categorical(Distribution):
     """Class probabilities along the last axis; the values are class indices 0, 1, ...
 
+    `classes` are the labels in the order of the probabilities, where there are any: `encode` turns
+    labels into indices, and metrics take labels instead of indices. Whatever is made of the
+    distribution (entries of it, a mixture, a tempered one) has the same labels.
+
     `mean`, `var` and `std` are those of the one-hot indicator and keep the class axis. `cdf`,
     `quantile` and `interval` follow the order of the classes: they mean something only where
     that order does.
     """
 
     probs: Floats
+    classes: npt.NDArray[Any] | None = None
+    _shared: ClassVar[tuple[str, ...]] = ("classes",)
 
-    def __init__(self, probs: npt.ArrayLike) -> None:
+    def __init__(self, probs: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> None:
         values = checks.finite("probs", probs)
         if values.ndim == 0 or values.shape[-1] == 0:
             raise InputError(f"probs needs a last axis of classes; got shape {values.shape}")
@@ -33,6 +39,8 @@ class Categorical(Distribution):
         sums = values.sum(axis=-1, keepdims=True)
         checks.refuse("the sum of probs", sums, abs(sums - 1) > 1e-6, "1 along the last axis")
         self._freeze(probs=values / sums)
+        if classes is not None:
+            self._freeze(classes=_labels(classes, values.shape[-1]))
 
     @property
     def is_categorical(self) -> bool:
@@ -65,8 +73,31 @@ class Categorical(Distribution):
     def __repr__(self) -> str:
         return f"Categorical(shape={self.shape}, classes={self.n_classes})"
 
+    def labelled(self, classes: npt.ArrayLike) -> Categorical:
+        """Return the same probabilities with labels, one for each class."""
+        return self._made_of(lambda _, probs: probs, classes=_labels(classes, self.n_classes))
+
+    def encode(self, y: npt.ArrayLike) -> Integers:
+        """Return the class indices of labels; without `classes`, check that they are indices."""
+        try:
+            given = np.asarray(y)
+            values, inverse = np.unique(given, return_inverse=True)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"y must be an array of labels of one kind; {error}") from error
+        known = range(self.n_classes) if self.classes is None else self.classes.tolist()
+        number = {label: index for index, label in enumerate(known)}
+        found = [number.get(label) for label in values.tolist()]
+        if None in found:
+            unknown = values[found.index(None)].item()
+            if self.classes is None:
+                accepted = f"class indices from 0 to {self.n_classes - 1}"
+            else:
+                accepted = f"of the classes {', '.join(map(repr, known))}"
+            raise InputError(f"y must be {accepted}; got {unknown!r}")
+        return np.array(found, dtype=np.int64)[inverse].reshape(given.shape)
+
     def log_prob(self, y: npt.ArrayLike) -> Floats:
-        """Return the logarithm of the probability of the class y."""
+        """Return the logarithm of the probability of the class with index y."""
         values = checks.numbers("y", y, self.shape)
         known = (values >= 0) & (values < self.n_classes) & (values == np.floor(values))
         checks.refuse("y", values, ~known, f"a class index from 0 to {self.n_classes - 1}")
@@ -112,4 +143,11 @@ class Categorical(Distribution):
         heat = checks.positive("temperature", temperature)[..., None]
         with np.errstate(divide="ignore", over="ignore"):
             log_odds = np.log(self.probs) - np.log(self.probs.max(axis=-1, keepdims=True))
-            return Categorical(special.softmax(log_odds / heat, axis=-1))
+            return Categorical(special.softmax(log_odds / heat, axis=-1), self.classes)
+
+
+def _labels(classes: npt.ArrayLike, count: int) -> npt.NDArray[Any]:
+    labels = np.array(classes)
+    if labels.shape != (count,) or len(set(labels.tolist())) < count:
+        raise InputError(f"classes must be {count} different labels; got {labels.tolist()}")
+    return labels

@@ -11,7 +11,7 @@ from scipy import special
 
 from rdeepsense.arrays import Floats, Index, Integers
 from rdeepsense.distributions import checks
-from rdeepsense.distributions.base import Distribution, concatenate
+from rdeepsense.distributions.base import Distribution, all_equal, concatenate
 from rdeepsense.distributions.categorical import Categorical
 from rdeepsense.distributions.checks import Seed
 from rdeepsense.distributions.gaussian import Gaussian
@@ -42,6 +42,8 @@ class Mixture(Distribution):
             raise InputError(
                 f"components must be one or more distributions of one shape; got shapes {shapes}"
             )
+        if not all_equal([vars(part).get("classes") for part in parts]):
+            raise InputError("components must have the same classes")
         object.__setattr__(self, "components", parts)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -108,7 +110,7 @@ class Mixture(Distribution):
 
     def _pooled(self) -> Categorical:
         """Return the one Categorical that a mixture of Categoricals is, exactly."""
-        return Categorical(self.mean)
+        return Categorical(self.mean, cast(Categorical, self.components[0]).classes)
 
     def _continuous(self, what: str) -> tuple[LocationScale, ...]:
         if self.is_categorical:

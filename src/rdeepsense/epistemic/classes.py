@@ -18,7 +18,8 @@ def probit(dist: Categorical, variance: Floats) -> Categorical:
 
     MacKay's approximation (1992), class by class, of logits with a mean of 0.
     """
-    return Categorical(special.softmax(_logits(dist) / np.sqrt(1 + np.pi / 8 * variance), axis=-1))
+    logits = _logits(dist) / np.sqrt(1 + np.pi / 8 * variance)
+    return Categorical(special.softmax(logits, axis=-1), dist.classes)
 
 
 def mutual_information(dist: Categorical, variance: Floats, temperature: float = 1.0) -> Floats:

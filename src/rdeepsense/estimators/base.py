@@ -15,9 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from rdeepsense import metrics
 from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
+from rdeepsense.data.kinds import LABELS, plain
 from rdeepsense.data.names import Texts
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.rows import FitRows, Pair, check_one_split, split_rows, with_validation
@@ -130,6 +132,15 @@ class DistributionEstimator(BaseEstimator):
         """Return the predictive distribution of each row."""
         raise NotImplementedError
 
+    def evaluate(self, X: ArrayLike, y: ArrayLike) -> dict[str, float]:
+        """Return every metric that applies to labelled rows, as `metrics.evaluate` does.
+
+        `y` is as for `fit`: values in the target's own units, or labels.
+        """
+        dist, target = self.predict_dist(X), self.fitted_.target
+        truth = target.encode(y, len(dist))
+        return metrics.evaluate(dist, truth if target.classes is None else target.classes[truth])
+
     def conformalise(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Set thresholds for conformal prediction on rows that nothing was fitted or chosen on.
 
@@ -138,7 +149,8 @@ class DistributionEstimator(BaseEstimator):
         """
         dist = self.predict_dist(X)
         truth = self.fitted_.target.encode(y, len(dist))
-        self.fitted_ = replace(self.fitted_, conformal=Conformal.fit(dist, truth, groups))
+        own = None if groups is None else plain("groups", groups, LABELS)
+        self.fitted_ = replace(self.fitted_, conformal=Conformal.fit(dist, truth, own))
         return self
 
     def describe(

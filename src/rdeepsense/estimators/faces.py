@@ -69,8 +69,8 @@ class Classifier(ClassifierMixin, DistributionEstimator):
     target_type: ClassVar[type[ClassTarget]] = ClassTarget
 
     def predict_dist(self, X: ArrayLike, samples: int | None = None) -> Categorical:
-        """Return the predictive distribution of each row."""
-        return as_classes(self._distribution(X, samples))
+        """Return the predictive distribution of each row, with the labels as its `classes`."""
+        return self._labelled(self._distribution(X, samples))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the most probable class of each row."""
@@ -81,6 +81,10 @@ class Classifier(ClassifierMixin, DistributionEstimator):
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Return the probability of each class, in the order of `classes_`."""
         return self.predict_dist(X).mean
+
+    def _labelled(self, dist: AnyDistribution) -> Categorical:
+        assert isinstance(dist, Categorical)
+        return dist.labelled(self.classes_)
 
     def predict_set(
         self, X: ArrayLike, coverage: float = 0.9, groups: ArrayLike | None = None
@@ -101,10 +105,4 @@ class Classifier(ClassifierMixin, DistributionEstimator):
 def as_regression(dist: AnyDistribution) -> RegressionDistribution:
     """Narrow the type of a regressor's prediction."""
     assert not isinstance(dist, Categorical)
-    return dist
-
-
-def as_classes(dist: AnyDistribution) -> Categorical:
-    """Narrow the type of a classifier's prediction."""
-    assert isinstance(dist, Categorical)
     return dist

@@ -17,7 +17,6 @@ from rdeepsense.estimators.calibrated import CalibratedEstimator
 from rdeepsense.estimators.faces import (
     Classifier,
     Regressor,
-    as_classes,
     as_regression,
 )
 from rdeepsense.estimators.network_estimator import NetworkEstimator
@@ -156,7 +155,7 @@ class RDeepSenseClassifier(Classifier, RDeepSense):
         self, X: ArrayLike, samples: int | None = None, epistemic: str | None = None
     ) -> Categorical:
         """Return the predictive distribution of each row; as for `RDeepSenseRegressor`."""
-        return as_classes(self._either(X, samples, epistemic))
+        return self._labelled(self._either(X, samples, epistemic))
 
     def mutual_information(self, X: ArrayLike, method: str = "laplace") -> Floats:
         """Return what the true class would tell about the model, in nats: 0 where data is noisy.

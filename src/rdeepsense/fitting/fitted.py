@@ -182,7 +182,7 @@ class Fitted:
         if self.guard is None or not status.any():
             return dist
         if isinstance(dist, Categorical):
-            return Categorical(self.guard.mixed(dist.probs, status))
+            return Categorical(self.guard.mixed(dist.probs, status), dist.classes)
         mean, std = dist.mean, dist.std
         wide = self.guard.widened(std.reshape(len(std), -1), status).reshape(std.shape)
         factor = np.where(wide > std, wide / std, 1.0)

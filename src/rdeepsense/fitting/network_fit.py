@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
+from rdeepsense.fitting.column_warnings import warn_of_columns
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import (
     Fitted,
@@ -23,6 +24,7 @@ from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.stream_trainer import ParquetRows, StreamTrainer
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import Trainer
+from rdeepsense.heads import head_named
 
 
 def fit_networks(
@@ -37,6 +39,14 @@ def fit_networks(
     )
     with closing(trainer):
         trained = select(trainer)
+    warn_of_columns(
+        rows,
+        trainer.input_scaler,
+        names,
+        target,
+        trained.target_scaler,
+        head_named(trained.candidate.likelihood).heavy_tailed,
+    )
     forward = Forward(trainer.input_scaler, spec.device, rows.seed)
     epistemic = None
     if spec.laplace:

@@ -14,6 +14,7 @@ from rdeepsense import calibration
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
+from rdeepsense.fitting.column_warnings import warn_of_columns
 from rdeepsense.fitting.fitted import (
     Fitted,
     Inputs,
@@ -71,6 +72,7 @@ def fit_process(
     kind = spec.kind_for(len(part))
     scaler = Scaler.standard(rows.X, part.index, part.weight)
     target_scaler = target.scaler(rows.y, part, None if target.is_classes else "standard")
+    warn_of_columns(rows, scaler, names, target, target_scaler, heavy_tailed=False)
     process, training = _learn(spec, kind, rows, target, scaler, target_scaler)
     held = rows.validation
     X, y = rows.held_out

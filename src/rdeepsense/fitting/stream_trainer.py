@@ -27,7 +27,7 @@ from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data.parquet import ArrowTable, labels, numbers
 from rdeepsense.data.rows import FitRows, Pair
 from rdeepsense.data.scaling import TARGETS, Scaler
-from rdeepsense.data.splits import Part, evenly
+from rdeepsense.data.splits import Part, counted
 from rdeepsense.data.stream import ParquetSplit
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.spec import FitSpec
@@ -84,7 +84,7 @@ class ParquetRows(FitRows):
         if validation is None:
             assert split.held is not None
             validation = encoded(split.held)
-        held = evenly(np.arange(len(validation[0])))
+        held = counted(*validation)
         aside = None if split.aside is None else encoded(split.aside)
         return cls(
             X, y, sample, sample, *validation, held, None, not given, split.seed, aside, split

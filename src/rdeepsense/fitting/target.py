@@ -12,7 +12,8 @@ from sklearn.utils.validation import column_or_1d
 
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data import checks
-from rdeepsense.data.names import Given, Texts, texts
+from rdeepsense.data.kinds import LABELS, plain
+from rdeepsense.data.names import Given, Texts, of_target, texts
 from rdeepsense.data.scaling import TARGETS, Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution, Categorical
@@ -39,6 +40,7 @@ class RegressionTarget:
         """Check the targets of a fit; returns what they are and their encoded values."""
         targets = checks.check_targets(y, rows)
         checks.check_not_constant(targets)
+        checks.check_size(targets, of_target(y))
         return cls(targets.shape[1:]), targets
 
     def encode(self, y: ArrayLike, rows: int) -> Encoded:
@@ -160,7 +162,10 @@ def _labels(y: ArrayLike | None, rows: int) -> NDArray[Any]:
         raise InputError(
             "requires y to be passed, but the target y is None: fit(X, y) needs the labels"
         )
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
-    check_classification_targets(labels)
+    labels: NDArray[Any] = column_or_1d(plain("y", y, LABELS), warn=True)
+    try:
+        check_classification_targets(labels)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"y holds no labels: {error}") from error
     checks.check_length("y", len(labels), rows)
     return np.asarray(labels)

@@ -1,7 +1,8 @@
 """Metrics of predictive distributions: pure functions of a distribution and the truth.
 
 Every metric of a distribution pools all entries (samples and outputs alike) into one float and
-refuses a truth of another shape. `evaluate` gives all that apply, `per_output` one metric for each
+refuses a truth of another shape. The truth of classes is labels where the distribution has them,
+else class indices. `evaluate` gives all that apply, `per_output` one metric for each
 output. `risk_coverage`, `aurc` and `auroc` judge a score, one number per row.
 """
 

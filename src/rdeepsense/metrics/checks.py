@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.distributions import (
     AnyDistribution,
     Categorical,
@@ -41,27 +41,19 @@ def refuse_empty(dist: AnyDistribution) -> None:
         raise InputError(f"a metric needs at least one entry; got shape {dist.shape}")
 
 
-def truth_of(dist: AnyDistribution, y: npt.ArrayLike) -> Floats:
-    """Check the truth: finite, of the distribution's shape, class indices for classes."""
+def truth_of(dist: AnyDistribution, y: npt.ArrayLike) -> Floats | Integers:
+    """Check the truth: finite, of the distribution's shape; labels become class indices."""
     classes = over_classes(dist)
     try:
-        truth = np.asarray(y, dtype=np.float64)
+        truth = np.asarray(y) if classes else np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"y must be an array of numbers; {error}") from error
     if truth.shape != dist.shape:
         raise InputError(f"y and dist must have the same shape; got {truth.shape} and {dist.shape}")
     refuse_empty(dist)
+    if classes:
+        return as_classes("a class", dist).encode(truth)
     if not np.all(np.isfinite(truth)):
         bad = np.flatnonzero(~np.isfinite(truth))
         raise InputError(f"y must be finite; got {truth.flat[bad[0]]} ({bad.size} not finite)")
-    if classes:
-        _refuse_unknown_classes(truth, dist.mean.shape[-1])
     return truth
-
-
-def _refuse_unknown_classes(truth: Floats, classes: int) -> None:
-    unknown = (truth < 0) | (truth >= classes) | (truth != np.floor(truth))
-    if unknown.any():
-        raise InputError(
-            f"y must be class indices from 0 to {classes - 1}; got {truth[unknown].flat[0]}"
-        )

@@ -60,5 +60,5 @@ def mefp(dist: AnyDistribution, y: npt.ArrayLike) -> float:
 
 def _predicted_and_true(
     metric: str, dist: AnyDistribution, y: npt.ArrayLike
-) -> tuple[Integers, Floats]:
+) -> tuple[Integers, Floats | Integers]:
     return as_classes(metric, dist).mode, truth_of(dist, y)

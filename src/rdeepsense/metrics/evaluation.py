@@ -22,11 +22,15 @@ from rdeepsense.metrics.regression import (
 
 
 def evaluate(dist: AnyDistribution, y: npt.ArrayLike) -> dict[str, float]:
-    """Return every metric that applies, by name, and the number of entries `n`."""
+    """Return every metric that applies, by name, and the number of entries `n`.
+
+    Of classes, `y` are labels where the distribution has them (`Categorical.classes`), as those of
+    `predict_dist` do, and else class indices.
+    """
     truth = truth_of(dist, y)
     if dist.is_categorical:
         chosen = (accuracy, f1, nll, brier, ece, mefp)
-        return {"n": truth.size} | {metric.__name__: metric(dist, truth) for metric in chosen}
+        return {"n": truth.size} | {metric.__name__: metric(dist, y) for metric in chosen}
     curve = calibration_curve(dist, truth)
     return {
         "n": truth.size,

@@ -30,5 +30,6 @@ def per_output(metric: Metric, dist: AnyDistribution, y: npt.ArrayLike) -> Float
     if truth.ndim == 0:
         raise InputError("per_output needs an axis of samples; got a distribution of one value")
     columns = [(slice(None), *output) for output in np.ndindex(truth.shape[1:])]
-    values = [metric(dist[column], truth[column]) for column in columns]
+    # The truth as it was given: a metric encodes labels itself.
+    values = [metric(dist[column], np.asarray(y)[column]) for column in columns]
     return np.array(values).reshape(truth.shape[1:] or (1,))

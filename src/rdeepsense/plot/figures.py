@@ -15,6 +15,7 @@ from rdeepsense import metrics
 from rdeepsense.arrays import Floats
 from rdeepsense.distributions import Gaussian, RegressionDistribution
 from rdeepsense.errors import require
+from rdeepsense.plot.literal import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ def known_truth(
         figsize=(10.5, 3.65), layout="constrained"
     )
     figure.suptitle(
-        "RegressionDistribution against true uncertainty: simulated sensor, one forward pass",
+        "Predicted against true uncertainty: simulated sensor, one forward pass",
         fontsize=LARGE,
         color=INK,
     )
@@ -53,7 +54,7 @@ def known_truth(
     draw_slice(left, along)
     draw_spread(middle, truth.std, predicted.std)
     draw_calibration(right, predicted, y)
-    return figure
+    return literal(figure)
 
 
 def draw_slice(axes: Axes, along: Slice) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rdeepsense.errors import InputError, require
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
+from rdeepsense.plot.literal import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +63,7 @@ def plot_selection(model: Selected) -> Figure:
     if len(labels) > 1:
         figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL,
                       frameon=False)  # fmt: skip
-    return figure
+    return literal(figure)
 
 
 def _draw(axes: Axes, trials: Trials, chosen: Mapping[str, Any], key: str, title: str) -> None:

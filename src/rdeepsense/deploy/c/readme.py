@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rdeepsense.deploy.c.assemble import renamed
@@ -25,8 +26,9 @@ def readme(source: Source, report: dict[str, Any]) -> str:
     lines = [
         f"# {source.name}",
         "",
-        f"A {model.head} network, {source.values['widths']}, weights in {source.values['dtype']}, "
-        f"exported by rdeepsense {remark(model.version)}. Plain C99; needs no library.",
+        f"A {shown(model.head)} network, {source.values['widths']}, weights in "
+        f"{source.values['dtype']}, exported by rdeepsense {shown(model.version)}. Plain C99; "
+        "needs no library.",
         *_kept(model, report),
         "",
         *example.splitlines(),
@@ -62,7 +64,7 @@ def readme(source: Source, report: dict[str, Any]) -> str:
     if (guard := model.guard) is not None:
         ends = zip(guard.low, guard.high, strict=True)
         ranges = [f"{low:.6g} to {high:.6g}" for low, high in ends]
-    inputs = labelled(model.features, model.feature_units, model.inputs)
+    inputs = labelled(model.features, model.feature_units, model.inputs, shown)
     columns = zip(inputs, model.centre, model.scale, ranges, strict=True)
     for k, (text, mean, std, known) in enumerate(columns):
         lines.append(f"| {k} | {text} | {mean:.6g} | {std:.6g} | {known} |")
@@ -117,6 +119,11 @@ def _ranges(source: Source) -> list[str]:
     ]
 
 
+def shown(text: str) -> str:
+    """Text that is no link in Markdown: brackets that another kind follows are marked as text."""
+    return re.sub(r"\](?=[(\[:])", r"\\]", remark(text))
+
+
 def _kept(model: CModel, report: dict[str, Any]) -> list[str]:
     """Which layers of a float16 export are not."""
     if not report["kept_float32"]:
@@ -133,10 +140,11 @@ def _kept(model: CModel, report: dict[str, Any]) -> list[str]:
 def _outputs(model: CModel) -> list[str]:
     """What the numbers that come out are, as far as that is known."""
     if model.classes is not None:
-        texts = [remark(str(label)) for label in model.classes]
-        what = f"class of {remark(model.targets[0])}" if model.targets else "class"
+        texts = [shown(str(label)) for label in model.classes]
+        what = f"class of {shown(model.targets[0])}" if model.targets else "class"
     else:
-        texts, what = labelled(model.targets, model.target_units, model.outputs), "name [unit]"
+        texts = labelled(model.targets, model.target_units, model.outputs, shown)
+        what = "name [unit]"
     if not any(texts):
         return []
     name = "probs" if model.is_classifier else "mean, std"

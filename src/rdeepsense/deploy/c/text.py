@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def identifier(name: str) -> str:
 
 
 def remark(text: str) -> str:
-    """Text that can stand in a C comment or in Markdown: no *, \\, ?, <, > or line break.
+    """Text that can stand in a C comment: no *, \\, ?, <, > or line break.
 
     Units keep their sense where they can: m/s² as m/s2, °C as degC, s⁻¹ as s-1.
     """
@@ -40,10 +41,15 @@ def remark(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 _.,:;()\[\]%+/=^-]", "_", plain)[:80]
 
 
-def labelled(names: Texts | None, units: Texts | None, count: int) -> list[str]:
+def labelled(
+    names: Texts | None,
+    units: Texts | None,
+    count: int,
+    written: Callable[[str], str] = remark,
+) -> list[str]:
     """For each the name and, in brackets, the unit, as far as they are known."""
     parts = zip(names or ("",) * count, units or ("",) * count, strict=True)
-    return [" ".join([remark(n)] * bool(n) + [f"[{remark(u)}]"] * bool(u)) for n, u in parts]
+    return [" ".join([written(n)] * bool(n) + [f"[{written(u)}]"] * bool(u)) for n, u in parts]
 
 
 def number(value: float) -> str:

@@ -86,10 +86,11 @@ class HeldOutScores:
 
 def score(dist: AnyDistribution, parts: Parts) -> HeldOutScores:
     """Score a prediction of the test rows."""
-    y = parts.test[1]
+    labels = parts.test[1]
+    y = _categorical(dist).encode(labels) if dist.is_categorical else labels
     wanted = CLASSIFICATION if dist.is_categorical else REGRESSION
     figures: dict[str, float | None] = {
-        name: value for name, value in metrics.evaluate(dist, y).items() if name in wanted
+        name: value for name, value in metrics.evaluate(dist, labels).items() if name in wanted
     }
     rows = _losses(dist, y)
     block = blocks(len(y), parts.clusters)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rdeepsense.errors import require
 from rdeepsense.experiments.uci.statistics import Summary
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
+from rdeepsense.plot.literal import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +55,7 @@ def comparison_figure(tables: Mapping[str, Rows], reference: str = "RDeepSense")
     for place in range(len(tables), lines * columns):
         for number in range(len(draws)):
             grid[number * lines + place // columns, place % columns].set_visible(False)
-    return figure
+    return literal(figure)
 
 
 def draw_nll(axes: Axes, rows: Rows, reference: str) -> None:

@@ -8,7 +8,10 @@ from rdeepsense.experiments.report.document import Card, Claims, Heading, Sectio
 from rdeepsense.experiments.report.pictures import Picture
 from rdeepsense.experiments.text_table import TextTable
 
-_MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#"})
+# Entities where not every reader of Markdown knows the backslash.
+_MARKS = str.maketrans(
+    {mark: f"\\{mark}" for mark in "\\`*_[]|#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+)
 
 
 def markdown(title: str, opening: str, parts: Sequence[Section]) -> str:

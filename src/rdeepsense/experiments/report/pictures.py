@@ -20,6 +20,7 @@ from rdeepsense.experiments.report.comparison import inline_svg
 from rdeepsense.experiments.report.method_styles import GREEN, ORANGE, PURPLE, RECOMMENDED, SKY
 from rdeepsense.experiments.report.saving import DPI
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
+from rdeepsense.plot.literal import literal
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -176,7 +177,7 @@ def _figure(width: float, height: float, title: str, size: float, origin: str) -
                         fontweight="bold")  # fmt: skip
         _badge(figure, origin)
         yield figure
-        engine.execute(figure)
+        engine.execute(literal(figure))
         figure.set_layout_engine(None)  # or every file that is saved draws everything twice
 
 

@@ -10,6 +10,7 @@ from rdeepsense.errors import require
 from rdeepsense.experiments.report.cost_figures import short
 from rdeepsense.experiments.report.pictures import plain_log
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL
+from rdeepsense.plot.literal import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +32,7 @@ def plot_profile(found: Mapping[str, Any]) -> Figure:  # Any: as its JSON, of al
     _bars(right, forms, "millijoules", 1.0, f"energy (mJ, log scale), {found['energy']}")
     left.set_yticks(range(len(forms)), [form["name"] for form in forms], fontsize=SMALL)
     left.set_ylim(len(forms) - 0.4, -0.6)
-    return figure
+    return literal(figure)
 
 
 def _bars(axes: Axes, forms: list[Any], key: str, factor: float, label: str) -> None:

@@ -86,8 +86,6 @@ def _score(model: Estimator, method: Method, X: ArrayLike, y: ArrayLike) -> Meth
     begin = time.perf_counter()
     dist = model.predict_dist(X, method.samples) if method.samples else model.predict_dist(X)
     seconds = time.perf_counter() - begin
-    if hasattr(model, "classes_"):
-        y = np.searchsorted(model.classes_, y)
     figures = {
         name: value if math.isfinite(value) else None  # JSON knows no NaN
         for name, value in metrics.evaluate(dist, y).items()
