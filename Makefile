@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CODE := src tests benchmarks docs typings
 
-.PHONY: demo test lint types tests wheel docs bench clean test-docs test-device device-tools
+.PHONY: demo test lint types tests wheel docs bench fuzz clean test-docs test-device device-tools
 .NOTPARALLEL:
 
 demo: .venv/.with-cli,report,gp
@@ -55,6 +55,11 @@ docs: .venv/.with-dev
 bench: .venv/.with-bench
 	@echo "== Benchmark: a bank of networks against one after the other"
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bank.py
+
+# For FUZZ_SECONDS, from FUZZ_SEED; a short part of it is among the tests.
+fuzz: .venv/.with-dev
+	@echo "== Fuzz: files of every kind, damaged and hostile, for $${FUZZ_SECONDS:-120} s"
+	PYTHONPATH=tests OMP_NUM_THREADS=1 RUST_BACKTRACE=0 $(BIN)/python -m fuzz
 
 # Leaves .venv alone: it takes minutes to make again.
 clean:

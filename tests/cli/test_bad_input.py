@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import rdeepsense as rds
+from rdeepsense.cli.table import read_table
+from rdeepsense.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -208,3 +211,19 @@ def test_whole_numbers_beyond_64_bits_are_no_labels(run) -> None:
     result = run("fit", "big.csv", "--target", "y", "--task", "classification")
     assert result.code == 1
     assert "column 'y', holds 1e+150; accepted: text, yes/no or whole numbers" in result.err
+
+
+def test_a_damaged_parquet_table_is_refused(tmp_path: Path) -> None:
+    path, rng = tmp_path / "t.parquet", np.random.default_rng(0)
+    pl.DataFrame({"a": rng.normal(size=30), "b": ["x", "yy", None] * 10}).write_parquet(path)
+    content = path.read_bytes()
+    refused = 0
+    for position in rng.integers(4, len(content), 300):
+        damaged = bytearray(content)
+        damaged[position] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        try:
+            assert read_table(path).width >= 1
+        except InputError:
+            refused += 1
+    assert refused > 50

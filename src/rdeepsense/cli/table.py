@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from rdeepsense.data.parquet import UNREADABLE
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
 
@@ -25,16 +26,13 @@ def read_table(path: Path) -> pl.DataFrame:
     polars = require("polars", "cli")
     kind = _kind(path)
     try:
-        if kind == "parquet":
-            # A handle, because a name with * or ? in it would be taken for a pattern.
-            with path.open("rb") as file:
-                frame = polars.read_parquet(file)
-        else:
-            frame = _read_csv(path, polars)
-    except (polars.exceptions.PolarsError, csv.Error) as error:
+        frame = (_read_parquet if kind == "parquet" else _read_csv)(path, polars)
+    except InputError:
+        raise
+    except (polars.exceptions.PolarsError, csv.Error, *UNREADABLE) as error:
         if "fields" in str(error):
             _check_widths(path)  # names the line, which polars does not
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().partition("\n")[0]
         raise InputError(f"{path}: cannot be read as {kind}: {reason}") from error
     if frame.width == 0 or frame.height == 0:
         raise InputError(f"{path}: has a header but no rows")
@@ -83,6 +81,19 @@ def _is_text(start: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.start > len(start) - 4  # a letter cut in two where the probe ends
     return True
+
+
+def _read_parquet(path: Path, polars: ModuleType) -> pl.DataFrame:
+    """Read by pyarrow: of a damaged file polars may ask for so much memory that it is ended."""
+    parquet = require("pyarrow.parquet", "cli")
+    with parquet.ParquetFile(path) as file:
+        table = file.read()
+    table.validate(full=True)  # texts that are none, and lengths beyond their values
+    try:
+        frame: pl.DataFrame = polars.from_arrow(table)
+    except polars.exceptions.PanicException as error:  # of a name that is no text
+        raise ValueError("it is damaged") from error
+    return frame
 
 
 def _read_csv(path: Path, polars: ModuleType) -> pl.DataFrame:

@@ -17,6 +17,8 @@ from rdeepsense.errors import InputError, require
 
 NUMBER = "numbers"
 TEXT_BYTES = 32
+# What pyarrow raises of a file that is not as it should be.
+UNREADABLE = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, OverflowError)
 # Of pyarrow, which ships no types.
 ArrowTable = Any
 ArrowColumn = Any
@@ -75,8 +77,12 @@ class ParquetTable:
         file = self.files[group.file]
         try:
             with self._parquet.ParquetFile(file, metadata=self._metadata[group.file]) as opened:
-                return opened.read_row_group(group.number, columns=list(names))
-        except (OSError, ValueError, NotImplementedError) as error:
+                table = opened.read_row_group(group.number, columns=list(names))
+            table.validate(full=True)
+            if table.num_rows != group.rows:
+                raise ValueError(f"it has {table.num_rows} rows where it announced {group.rows}")
+            return table
+        except UNREADABLE as error:
             raise InputError(f"{file}: cannot be read any more: {_reason(error)}") from error
 
     def place(self, part: int, row: int) -> str:
@@ -96,7 +102,7 @@ class ParquetTable:
         try:
             with self._parquet.ParquetFile(file) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow
-        except (OSError, ValueError, NotImplementedError) as error:
+        except UNREADABLE as error:
             raise InputError(f"{file}: cannot be read as Parquet: {_reason(error)}") from error
         if (name := first_repeated(schema.names)) is not None:
             raise InputError(f"{file}: has two columns named {name!r}")
@@ -175,4 +181,4 @@ def _check_same(found: dict[str, str], file: Path, expected: dict[str, str], fir
 
 
 def _reason(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    return str(error).strip().partition("\n")[0]

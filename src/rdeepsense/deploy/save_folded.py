@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import model_file
-from rdeepsense.deploy.folded.fields import check_fields
+from rdeepsense.deploy.folded.fields import check_header
 from rdeepsense.deploy.folded.layout import LAPLACE, arrays_of
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.link import to_json
@@ -39,7 +39,7 @@ def save(folded: Folded, path: str | os.PathLike[str]) -> None:
         "source": facts.source,
     }
     # What reading would refuse is refused here, before anything is written.
-    check_fields(json.loads(json.dumps(header)))
+    check_header(json.loads(json.dumps(header)))
     tensors: dict[str, NDArray[Any]] = {
         name: _smallest(values) if name.startswith(NARROWED) else values
         for name, values in arrays_of(folded).items()

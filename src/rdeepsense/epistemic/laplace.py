@@ -114,6 +114,11 @@ def features(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
     return params, functional.pad(phi, (0, 1), value=1.0)
 
 
+def features_of(network: StochasticNetwork, inputs: int) -> int:
+    """Return how many numbers `features` gives for rows of so many inputs."""
+    return _last_layer(network).in_features + (inputs if inputs <= MOST_INPUTS else 0) + 1
+
+
 def _last_layer(network: StochasticNetwork) -> nn.Linear:
     layer = network.body.get_submodule(network.output)
     assert isinstance(layer, nn.Linear)

@@ -217,11 +217,23 @@ class DistributionEstimator(BaseEstimator):
 
     def restore(self, header: Header, tensors: Tensors, network: nn.Module | None) -> None:
         """Take on the arguments and the fitted model that a file holds."""
-        self.set_params(**{k: tupled(v) for k, v in header["params"].items()})
+        if ("classes" in header["target"]) != self.target_type.is_classes:
+            raise InputError(f"target does not fit a {type(self).__name__}")
+        self._take_params({k: tupled(v) for k, v in header["params"].items()})
         self.fitted_ = store.restore(header, tensors, self._passes(None), network)
         self.n_features_in_ = header["features"]
         if self.fitted_.inputs.names is not None:
             self.feature_names_in_ = np.array(self.fitted_.inputs.names, dtype=object)
+
+    def _take_params(self, params: dict[str, Any]) -> None:
+        """Take on arguments that `fit` would accept."""
+        try:
+            self.set_params(**params)
+            if self.random_state is not None:
+                check_random_state(self.random_state)
+            self._check_params()
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise InputError(f"params cannot be used: {error!s:.300}") from error
 
     @property
     def training_(self) -> dict[str, Any]:  # Any: whatever JSON holds
@@ -244,6 +256,10 @@ class DistributionEstimator(BaseEstimator):
     def _training(self) -> Train:
         """Check the parameters; returns what trains on rows as they say."""
         raise NotImplementedError
+
+    def _check_params(self) -> None:
+        """Refuse parameters as `fit` does."""
+        self._training()
 
     def _passes(self, samples: int | None) -> Passes | None:
         """Return the passes that `samples` asks for; None for a method without passes."""

@@ -51,13 +51,7 @@ class GaussianProcess(CalibratedEstimator):
 
     def _training(self) -> Train:
         require("gpytorch", "gp")
-        after = self._after()
-        checks.check_whole("inducing", self.inducing, 1)
-        for name in ("steps", "batch_size"):
-            if getattr(self, name) is not None:
-                checks.check_whole(name, getattr(self, name), 1)
-        if self.learning_rate is not None:
-            checks.check_positive("learning_rate", self.learning_rate)
+        self._check_params()
         spec = ProcessSpec(
             method=type(self).__name__,
             kind=self._kind(),
@@ -65,11 +59,21 @@ class GaussianProcess(CalibratedEstimator):
             steps=self.steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            after=after,
+            after=self._after(),
             device=self._where(),
             verbose=self.verbose,
         )
         return partial(fit_process, spec)
+
+    def _check_params(self) -> None:
+        self._after()
+        self._kind()
+        checks.check_whole("inducing", self.inducing, 1)
+        for name in ("steps", "batch_size"):
+            if getattr(self, name) is not None:
+                checks.check_whole(name, getattr(self, name), 1)
+        if self.learning_rate is not None:
+            checks.check_positive("learning_rate", self.learning_rate)
 
     def _kind(self) -> str:
         """Tell how to condition on the rows."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from torch import nn
 
 from rdeepsense import model_file
-from rdeepsense.errors import ModelFileError
+from rdeepsense.errors import ModelFileError, RDeepSenseError
 from rdeepsense.estimators.gp import GPClassifier, GPRegressor
 from rdeepsense.estimators.mcdrop import MCDropClassifier, MCDropRegressor
 from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.estimators.ssp import SSPClassifier, SSPRegressor
+from rdeepsense.fitting.description import check_header
+from rdeepsense.fitting.store import check_network
 
 Estimator = (
     RDeepSenseRegressor
@@ -45,13 +49,24 @@ def load(path: str | os.PathLike[str], network: nn.Module | None = None) -> Esti
     instance of it as `network`.
     """
     header, tensors = model_file.read(path)
-    if header.get("kind") != "model":
-        raise ModelFileError(f"{path}: is a {header.get('kind')}, not a model")
-    if header["estimator"] not in ESTIMATORS:
-        raise ModelFileError(f"{path}: holds a {header['estimator']!r}, which is unknown here")
-    estimator = ESTIMATORS[header["estimator"]]()
-    try:
+    kind, name = header.get("kind"), header.get("estimator")
+    if kind != "model":
+        raise ModelFileError(f"{path}: is a {kind!s:.40}, not a model")
+    if type(name) is not str or name not in ESTIMATORS:
+        raise ModelFileError(f"{path}: holds a {name!r:.60}, which is unknown here")
+    estimator = ESTIMATORS[name]()
+    with _as_file_errors(path):
+        check_header(header)
+    check_network(header, network)
+    with _as_file_errors(path):
         estimator.restore(header, tensors, network)
-    except (KeyError, TypeError) as error:
-        raise ModelFileError(f"{path}: lacks or garbles the entry {error}") from error
     return estimator
+
+
+@contextmanager
+def _as_file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in what is wrong with it."""
+    try:
+        yield
+    except RDeepSenseError as error:
+        raise ModelFileError(f"{path}: {error}") from error

@@ -193,7 +193,7 @@ class Fitted:
     ) -> AnyDistribution:
         epistemic, dist, variance = self._epistemic(X, method, device)
         total = epistemic.total(dist, variance, method)
-        chosen = epistemic.calibrations[method]
+        chosen = epistemic.calibration_of(method)
         return total if chosen is None else chosen.apply(total)
 
     def _epistemic(

@@ -88,8 +88,10 @@ class ExactGP(GP):
     @classmethod
     def restored(cls, arrays: dict[str, Tensor]) -> Self:
         n = len(arrays["x"])
-        rows, root = torch.tril_indices(n, n), torch.zeros(n, n, dtype=torch.float64)
-        root[rows[0], rows[1]] = arrays["root"]
+        root, half, start = torch.zeros(n, n, dtype=torch.float64), arrays["root"], 0
+        for row in range(n):  # one by one: the indices of all would take more than the matrix
+            root[row, : row + 1] = half[start : start + row + 1]
+            start += row + 1
         return cls(**{**arrays, "root": root})
 
 

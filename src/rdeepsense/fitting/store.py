@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,17 @@ from rdeepsense.data.names import KEPT
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.epistemic import Laplace
 from rdeepsense.epistemic.novelty import Novelty
-from rdeepsense.errors import InputError, ModelFileError
+from rdeepsense.errors import InputError
+from rdeepsense.fitting.description import check_header, shape_of
 from rdeepsense.fitting.epistemic import EpistemicPart
-from rdeepsense.fitting.fitted import Fitted, Inputs
+from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
 from rdeepsense.fitting.passes import Passes
 from rdeepsense.fitting.process import MODELS, Process
 from rdeepsense.fitting.records import Selection, TrainingReport
-from rdeepsense.fitting.store_networks import read_networks, write_networks
+from rdeepsense.fitting.store_networks import check_own, read_networks, write_networks
 from rdeepsense.fitting.target import Target, target_from_json
+from rdeepsense.fitting.tensor_layout import check_tensors
+from rdeepsense.fitting.trial import try_model
 from rdeepsense.guard import Guard
 from rdeepsense.model_file import Header, Tensors
 
@@ -83,31 +88,45 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         write_networks(fitted.model, fitted.target.outputs, header, tensors)
     if fitted.epistemic is not None:
         _write_epistemic(fitted.epistemic, header, tensors)
+    # What reading would refuse is refused here, before anything is written.
+    check_header(json.loads(json.dumps(header)))
+    check_tensors(header, {name: np.asarray(array) for name, array in tensors.items()})
     model_file.write(path, header, tensors)
 
 
 def restore(
     header: Header, tensors: Tensors, passes: Passes | None, network: nn.Module | None
 ) -> Fitted:
-    """Build the model that a file holds; `passes` is None for a Gaussian process."""
-    features = header["features"]
+    """Build the model that a file holds; `passes` is None for a Gaussian process.
+
+    `check_header` has been passed. `tensors` is emptied: the bytes of the file are let go before
+    the model is tried.
+    """
     target = target_from_json(header["target"])
-    names = header["feature_names"]
+    check_tensors(header, tensors)
+    names, shape = header["feature_names"], shape_of(header)
+    model: Process | Networks
+    if passes is None:
+        model = _process(header, _taken("gp", tensors), target)
+    else:
+        model = read_networks(header, tensors, shape, passes, network)
+    kept = {name: array.copy() for name, array in tensors.items()}
+    tensors.clear()
     inputs = Inputs(
-        tuple(header.get("input_shape", (features,))),
+        shape,
         None if names is None else tuple(names),
-        header["params"]["missing"],
-        Scaler(tensors["input.shift"], tensors["input.scale"]),
+        header["params"].get("missing", "refuse"),
+        Scaler(kept["input.shift"], kept["input.scale"]),
     )
     scaler = None
-    if "target.shift" in tensors:
-        scaler = Scaler(tensors["target.shift"], tensors["target.scale"])
+    if "target.shift" in kept:
+        scaler = Scaler(kept["target.shift"], kept["target.scale"])
     conformal = None
-    if "conformal.scores" in tensors:
+    if "conformal.scores" in kept:
         groups = tuple(header["conformal_groups"])
-        conformal = Conformal(**model_file.under("conformal", tensors), labels=groups)
-    density = model_file.under("novelty", tensors)
-    guard = model_file.under("guard", tensors)
+        conformal = Conformal(**model_file.under("conformal", kept), labels=groups)
+    density = model_file.under("novelty", kept)
+    guard = model_file.under("guard", kept)
     selection = header["selection"]
     nothing = (np.empty((0, *inputs.shape)), np.empty(0))
     fitted = Fitted(
@@ -115,36 +134,44 @@ def restore(
         inputs,
         target,
         scaler,
-        _process(header, tensors, target, network)
-        if passes is None
-        else read_networks(header, tensors, inputs.shape, passes, network),
-        _calibration(header["calibration"], model_file.under("calibration", tensors)),
+        model,
+        _calibration(header["calibration"], model_file.under("calibration", kept)),
         TrainingReport.from_json(header["training"]),
         Selection.from_json(selection) if selection else None,
         {k: math.nan if v is None else v for k, v in header["validation_scores"].items()},
-        (tensors.get("rows.X", nothing[0]), tensors.get("rows.y", nothing[1])),
-        _epistemic(header, tensors),
+        (kept.get("rows.X", nothing[0]), kept.get("rows.y", nothing[1])),
+        _epistemic(header, kept),
         conformal,
         Novelty(**density) if density else None,
         Guard(**guard) if guard else None,
     )
-    try:
-        return fitted.described(*(header.get(name) for name in KEPT))
-    except InputError as error:
-        raise ModelFileError(f"the names in the file do not fit the model: {error}") from error
+    fitted = fitted.described(*(header.get(name) for name in KEPT))
+    try_model(fitted)
+    return fitted
 
 
-def _process(
-    header: Header, tensors: Tensors, target: Target, network: nn.Module | None
-) -> Process:
-    if network is not None:
+def check_network(header: Header, network: nn.Module | None) -> None:
+    """Refuse a network where the file has its own, and the lack of one where it has none."""
+    if "architecture" in header:
+        check_own(header["architecture"], network)
+    elif network is not None:
         raise InputError("a Gaussian process has no network; leave out network=")
-    if header["method"] not in MODELS:
-        raise ModelFileError(f"the file's method {header['method']!r} is unknown here")
-    arrays = model_file.under("gp", tensors)
-    gp = MODELS[header["method"]].restored(
-        {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
-    )
+
+
+def _taken(prefix: str, tensors: Tensors) -> Tensors:
+    """Take the tensors under a prefix out of the others."""
+    found = model_file.under(prefix, tensors)
+    for name in found:
+        del tensors[f"{prefix}.{name}"]
+    return found
+
+
+def _process(header: Header, arrays: Tensors, target: Target) -> Process:
+    held = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    restored = MODELS[header["method"]].restored(held)
+    # A tensor that is still a part of the file's bytes would keep all of them.
+    parts = {name: value.clone() for name, value in vars(restored).items() if value is held[name]}
+    gp = replace(restored, **parts)
     return Process(gp, header["method"], target.outputs if target.is_classes else None)
 
 

@@ -18,6 +18,7 @@ from rdeepsense.data.scaling import TARGETS, Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError
+from rdeepsense.fields import labels_of
 from rdeepsense.fitting.records import Json
 from rdeepsense.heads import Scaling
 
@@ -154,7 +155,10 @@ def target_from_json(value: Json) -> Target:
     """Return the target that a model file describes."""
     if "shape" in value:
         return RegressionTarget(tuple(value["shape"]))
-    return ClassTarget(np.array(value["classes"], dtype=np.dtype(value["dtype"])))
+    classes = labels_of(value["classes"], value["dtype"])
+    if len(classes) < 2 or not np.array_equal(np.sort(classes), classes):
+        raise InputError("target.classes are not two labels or more, in order")
+    return ClassTarget(classes)
 
 
 def _labels(y: ArrayLike | None, rows: int) -> NDArray[Any]:

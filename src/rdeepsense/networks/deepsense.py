@@ -85,6 +85,10 @@ class DeepSense:
     def arguments(self) -> dict[str, Any]:
         return asdict(self)
 
+    def shortest(self, shape: Shape) -> Shape:
+        """Return the shape of a window of one interval, which passes through every layer."""
+        return shape if len(shape) == 1 else (self.interval, *shape[1:])
+
     def check(self, shape: Shape) -> None:
         """Refuse rows of a shape that the network cannot take."""
         channels = sum(self.sensors)

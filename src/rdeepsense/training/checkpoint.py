@@ -36,7 +36,7 @@ class Checkpoint:
         header, tensors = model_file.read(self.path)
         if header.get("kind") != "checkpoint":
             raise CheckpointError(f"{self.path}: is a model, not a checkpoint; it is left as it is")
-        if header["fingerprint"] != self.fingerprint:
+        if header.get("fingerprint") != self.fingerprint:
             raise CheckpointError(
                 f"{self.path}: belongs to a run with other data, settings or networks; "
                 "delete it or give another path"

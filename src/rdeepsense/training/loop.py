@@ -17,13 +17,14 @@ from contextlib import closing, contextmanager, nullcontext
 import torch
 from torch import Tensor
 
-from rdeepsense.errors import TrainingError
+from rdeepsense.errors import CheckpointError, TrainingError
 from rdeepsense.model_file import under
 from rdeepsense.progress import Progress, Silent
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.average import EVERY, MovingAverage
 from rdeepsense.training.bank import Bank
 from rdeepsense.training.checkpoint import Checkpoint, fingerprint
+from rdeepsense.training.checkpoint_state import check_state
 from rdeepsense.training.cuda import accelerate, tensor_cores
 from rdeepsense.training.dense_step import step_for
 from rdeepsense.training.interrupt import StopOnInterrupt
@@ -181,6 +182,10 @@ class _Run:
         return fingerprint(settings, [*self.bank.state_dict().values(), *data])
 
     def save(self, saver: Checkpoint) -> None:
+        saver.save({"steps": self.steps, "evaluated_at": self.evaluated_at}, self._tensors())
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return the state by the names of a checkpoint."""
         tensors = {f"bank.{name}": value for name, value in self.bank.state_dict().items()}
         tensors |= {f"kept.{name}": value for name, value in self.bank.kept.items()}
         tensors |= {f"average.{name}": value for name, value in self.average.tensors.items()}
@@ -192,7 +197,7 @@ class _Run:
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
-        saver.save({"steps": self.steps, "evaluated_at": self.evaluated_at}, tensors)
+        return tensors
 
     def _moments(self) -> list[tuple[str, list[Tensor]]]:
         return [("first", self.one_step.first), ("second", self.one_step.second)]
@@ -203,6 +208,7 @@ class _Run:
         if saved is None:
             return None
         header, tensors = saved
+        check_state(saver.path, header, tensors, self._tensors(), self.schedule.last_step)
         self.steps, self.evaluated_at = header["steps"], list(header["evaluated_at"])
         self.bank.load_state_dict(under("bank", tensors))
         self.bank.kept = {k: v.to(self.device) for k, v in under("kept", tensors).items()}
@@ -215,9 +221,12 @@ class _Run:
         self.stale = tensors["stale"]
         self.stopped = bool((self.stale >= self.schedule.patience).all())
         self.history = list(tensors["history"]) if "history" in tensors else []
-        torch.set_rng_state(tensors["random.cpu"])
-        if self.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
+        try:
+            torch.set_rng_state(tensors["random.cpu"])
+            if self.device.type == "cuda":
+                torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
+        except RuntimeError as error:
+            raise CheckpointError(f"{saver.path}: random.cpu is no state: {error}") from error
         return self.steps
 
 

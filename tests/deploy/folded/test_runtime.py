@@ -94,7 +94,7 @@ def test_damaged_files_are_refused(path: Path) -> None:
     data = path.read_bytes()
     for cut in (0, 5, 8, 100, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:cut])
-        with pytest.raises(ModelFileError, match="truncated|no model file|no folded model"):
+        with pytest.raises(ModelFileError, match="truncated|no model file|no rdeepsense model"):
             load(path)
     rng = np.random.default_rng(0)
     for at in rng.integers(8, len(data), 60):

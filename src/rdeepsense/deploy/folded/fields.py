@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.folded.container import Header
+from rdeepsense.container import Header
 from rdeepsense.deploy.folded.facts import Texts
 from rdeepsense.deploy.folded.layout import MOST_LAYERS
 from rdeepsense.errors import InputError
+from rdeepsense.fields import (
+    DTYPE,
+    FLAG,
+    LABELS,
+    TEXT,
+    check_fields,
+    choice,
+    labels_of,
+    maybe,
+    whole,
+)
+from rdeepsense.fields import TEXTS as KEPT_TEXTS
 from rdeepsense.link import (
     Column,
     Expression,
@@ -27,33 +36,14 @@ from rdeepsense.link import (
 )
 
 TEXTS = ("features", "feature_units", "targets", "target_units")
-LONGEST_TEXT = 1_000
-MOST_OUTPUTS = 1 << 20
-LARGEST_CLASSES = 1 << 24  # bytes of all labels
-CLASS_DTYPE = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248]|U\d{1,4}|O)")
-MISSING = ("refuse", "mean")
 
 
-def check_fields(header: Header) -> None:
+def check_header(header: Header) -> None:
     """Refuse a header whose fields are not of their types, or out of range; name the first."""
-    for name, (accepts, words) in FIELDS.items():
-        if name not in header:
-            raise InputError(f"lacks the field {name}")
-        if not accepts(header[name]):
-            raise InputError(f"{name} = {header[name]!r:.60} is garbled; it must be {words}")
-    for name in TEXTS:  # files of before these were kept lack some
-        texts = header.get(name)
-        if texts is not None and not (type(texts) is list and all(map(is_text, texts))):
-            raise InputError(f"{name} must be short texts")
+    # Files of before texts were kept lack some.
+    check_fields(header, FIELDS, dict.fromkeys(TEXTS, maybe(KEPT_TEXTS)))
     if (header["classes"] is None) != (header["class_dtype"] is None):
         raise InputError("class_dtype is garbled; it belongs to classes, and they to it")
-
-
-def is_text(value: object) -> bool:
-    """Tell whether this is a short text that can be written anywhere."""
-    if type(value) is not str or len(value) > LONGEST_TEXT:
-        return False
-    return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def texts_of(header: Header, name: str, count: int) -> Texts | None:
@@ -68,18 +58,9 @@ def texts_of(header: Header, name: str, count: int) -> Texts | None:
 
 def classes_of(header: Header) -> NDArray[Any] | None:
     """Read the labels of a classifier; every one must survive its dtype."""
-    labels, dtype = header["classes"], header["class_dtype"]
-    if labels is None:
+    if header["classes"] is None:
         return None
-    if len(labels) * np.dtype(dtype).itemsize > LARGEST_CLASSES:
-        raise InputError(f"class_dtype = {dtype!r} is too wide for {len(labels)} classes")
-    try:
-        found: NDArray[Any] = np.array(labels, dtype=dtype)
-    except (OverflowError, ValueError, TypeError) as error:
-        raise InputError(f"classes cannot be held as {dtype!r}") from error
-    if found.tolist() != labels or len(set(labels)) != len(labels):
-        raise InputError(f"classes are not distinct labels of dtype {dtype!r}")
-    return found
+    return labels_of(header["classes"], header["class_dtype"])
 
 
 def link_of(header: Header) -> Link:
@@ -146,30 +127,15 @@ def _link_of_head(header: Header) -> Link:
     return of_heads[name]
 
 
-def _is_labels(value: object) -> bool:
-    if value is None:
-        return True
-    if type(value) is not list or not 0 < len(value) <= MOST_OUTPUTS:
-        return False
-    return all(is_text(label) or type(label) in (int, float, bool) for label in value)
-
-
-def _is_dtype(value: object) -> bool:
-    return value is None or (type(value) is str and CLASS_DTYPE.fullmatch(value) is not None)
-
-
-# What each field that every file has may be, as a test and in words.
-FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "head": (is_text, "a short text"),
-    "layers": (
-        lambda value: type(value) is int and 0 < value <= MOST_LAYERS,
-        f"a whole number from 1 to {MOST_LAYERS}",
-    ),
-    "classes": (_is_labels, "null, or texts or numbers"),
-    "class_dtype": (_is_dtype, "null, or the dtype of texts or numbers"),
-    "missing": (lambda value: type(value) is str and value in MISSING, "refuse or mean"),
-    "one_output": (lambda value: type(value) is bool, "true or false"),
-    "calibration": (lambda value: value is None or is_text(value), "null or a short text"),
-    "version": (is_text, "a short text"),
-    "source": (is_text, "a short text"),
+# What each field that every file has may be.
+FIELDS = {
+    "head": TEXT,
+    "layers": whole(1, MOST_LAYERS),
+    "classes": maybe(LABELS),
+    "class_dtype": maybe(DTYPE),
+    "missing": choice("refuse", "mean"),
+    "one_output": FLAG,
+    "calibration": maybe(TEXT),
+    "version": TEXT,
+    "source": TEXT,
 }

@@ -11,9 +11,9 @@ import os
 import numpy as np
 
 from rdeepsense.arrays import Floats
-from rdeepsense.deploy.folded.container import Header, read
+from rdeepsense.container import Header, Tensor, read
 from rdeepsense.deploy.folded.facts import Facts, Intervals
-from rdeepsense.deploy.folded.fields import TEXTS, check_fields, classes_of, link_of, texts_of
+from rdeepsense.deploy.folded.fields import TEXTS, check_header, classes_of, link_of, texts_of
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.layout import GUARD, INTERVAL, LAPLACE, check_shapes
@@ -25,6 +25,7 @@ from rdeepsense.guard import FURTHEST, REACH, Guard
 from rdeepsense.link import Link, LocationWidth
 
 Arrays = dict[str, Floats]
+DTYPES = ("F64", "F32")
 LARGEST = 1e150  # of any number, so that a product of two is one
 LARGEST_COLUMN = 1e100  # of the last layer, for rows within REACH standard deviations
 LEAST = 1 / LARGEST
@@ -47,7 +48,12 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
     """Read a folded model from its file, verified."""
     header, tensors = read(path)
     try:
-        check_fields(header)
+        if header.get("kind") != "folded":
+            raise InputError(
+                f"is a {header.get('kind')!s:.40}, not a folded model; "
+                "rdeepsense.export(model, path, to='folded') makes one"
+            )
+        check_header(header)
         link, classes = link_of(header), classes_of(header)
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
         outputs = check_shapes(
@@ -58,7 +64,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
             raise InputError(f"one_output is garbled: the layers have {outputs} outputs")
         counts = dict(zip(TEXTS, (inputs, inputs, named, named), strict=True))
         texts = {name: texts_of(header, name, count) for name, count in counts.items()}
-        arrays = {name: tensor.read() for name, tensor in tensors.items()}
+        arrays = {name: _floats(name, tensor) for name, tensor in tensors.items()}
         _check_numbers(arrays, link)
         parts, laplace = _under(INTERVAL, arrays), _under(LAPLACE, arrays)
         guard = _under(GUARD, arrays)
@@ -87,6 +93,12 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
     except InputError as error:
         raise ModelFileError(f"{path}: {error}") from error
     return folded
+
+
+def _floats(name: str, tensor: Tensor) -> Floats:
+    if tensor.dtype not in DTYPES:
+        raise InputError(f"{name} has dtype {tensor.dtype}; accepted: {', '.join(DTYPES)}")
+    return tensor.view().astype(np.float64)
 
 
 def _layers(header: Header, arrays: Arrays) -> Layers:

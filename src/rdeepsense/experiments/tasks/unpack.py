@@ -21,6 +21,7 @@ MOST_BYTES = 1 << 36  # of all that one archive holds, archives inside it counte
 MOST_RATIO = 100  # of these to the archive's own bytes; sensor data as text has about 10
 ALWAYS_BYTES = 1 << 24  # may come of any archive, however small
 MOST_DEPTH = 3  # archives in archives
+LONGEST_NAME = 255  # bytes, of a file in a folder
 MOST_ARCHIVES = 100  # inside one, over all depths
 
 # What zipfile and the decompressors raise where bytes are not what they should be.
@@ -88,9 +89,9 @@ class _Unpacking:
             raise InputError(f"{self.archive}: its member {place!r} leads out of the folder")
         if name.endswith("/"):
             return None
-        if not path.name or name.endswith("/."):
+        if not path.name or name.endswith("/.") or len(os.fsencode(path.name)) > LONGEST_NAME:
             raise InputError(
-                f"{self.archive}: its member {place!r} has no name that a file could have"
+                f"{self.archive}: its member {place!r:.300} has no name that a file could have"
             )
         return path
 

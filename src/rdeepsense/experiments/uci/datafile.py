@@ -11,15 +11,24 @@ Other arrays in the file are left alone, and nothing in it is ever executed (no 
 from __future__ import annotations
 
 import hashlib
+import math
+import tokenize
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.errors import InputError
+from rdeepsense.experiments.tasks.unpack import ALWAYS_BYTES, DAMAGE, MOST_RATIO
 
+ARRAYS = ("x", "y", "test_mask")
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 FEWEST_TRAINING_ROWS = 10  # the estimators' own limit
 
 
@@ -54,14 +63,14 @@ def find(folder: Path, names: list[str] | None = None) -> list[Path]:
 def load(path: Path) -> DataSet:
     """Read and check one file."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in ("x", "y", "test_mask") if key in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        with zipfile.ZipFile(path) as file:
+            arrays = _arrays(file, path.stat().st_size)
+    except (*DAMAGE, MemoryError, tokenize.TokenError) as error:
         raise InputError(f"{path}: is no readable .npz file of plain arrays ({error})") from error
-    for key in ("x", "y", "test_mask"):
+    for key in ARRAYS:
         if key not in arrays:
             raise InputError(f"{path}: has no array {key!r}; needed are x, y and test_mask")
-    x, y, mask = (arrays[key] for key in ("x", "y", "test_mask"))
+    x, y, mask = (arrays[key] for key in ARRAYS)
     for key, array, axes in (("x", x, 2), ("y", y, 1)):
         if array.ndim != axes or array.dtype.kind not in "fiu":
             raise InputError(
@@ -79,6 +88,35 @@ def load(path: Path) -> DataSet:
     return DataSet(
         path.stem, x.astype(np.float64), y.astype(np.float64), test, digest.hexdigest()[:16]
     )
+
+
+def _arrays(file: zipfile.ZipFile, size: int) -> dict[str, NDArray[Any]]:
+    """Read the arrays, no more bytes of them than a file of this size may bring."""
+    members = {member.filename: member for member in file.infolist()}
+    found = {key: members[f"{key}.npy"] for key in ARRAYS if f"{key}.npy" in members}
+    total, most = (
+        sum(member.file_size for member in found.values()),
+        max(ALWAYS_BYTES, MOST_RATIO * size),
+    )
+    if total > most:
+        raise ValueError(f"its arrays take {total:,} bytes; at most {most:,} of one this size")
+    return {key: _array(file.open(member)) for key, member in found.items()}
+
+
+def _array(stream: IO[bytes]) -> NDArray[Any]:
+    """Read an array whose header fits the bytes that follow it."""
+    with stream:
+        version = np.lib.format.read_magic(stream)
+        if version not in HEADERS:
+            raise ValueError(f"an array has the version {version}")
+        shape, is_fortran, dtype = HEADERS[version](stream)
+        if dtype.hasobject:
+            raise ValueError("an array holds objects, which are not plain numbers")
+        data = stream.read()
+    if not all(length >= 0 for length in shape) or math.prod(shape) * dtype.itemsize != len(data):
+        raise ValueError(f"an array of shape {shape} has {len(data)} bytes")
+    flat: NDArray[Any] = np.frombuffer(data, dtype) if data else np.empty(0, dtype)
+    return flat.reshape(shape, order="F" if is_fortran else "C")
 
 
 def _unpack(path: Path, mask: NDArray[np.uint8], rows: int) -> NDArray[np.bool_]:

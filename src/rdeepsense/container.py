@@ -1,9 +1,12 @@
-"""The bytes of a folded file: a bounded header and tensors that lie one after the other.
+"""The bytes of a model file: a bounded header and tensors that lie one after the other.
 
-8 bytes say how long the JSON is; the JSON follows, then the numbers. Anyone may have written the
-file, checksum included, so nothing is parsed or taken into memory before its size is known to be
-in proportion to the file: the JSON is short and hardly nested, and the tensors fill what follows it
-exactly, without gaps or overlaps.
+8 bytes say how long the JSON is; the JSON follows, then the numbers (safetensors). Anyone may have
+written the file, checksum included, so nothing is parsed or taken into memory before its size is
+known to be in proportion to the file: the JSON is short and hardly nested, and the tensors fill
+what follows it exactly, without gaps or overlaps.
+
+The checksum covers every byte of the file: it is taken with the checksum's own 64 digits set to
+zero, so that one flipped bit anywhere is seen. It needs numpy alone.
 """
 
 from __future__ import annotations
@@ -15,51 +18,52 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rdeepsense.arrays import Floats
 from rdeepsense.errors import ModelFileError
 
 Header = dict[str, Any]  # JSON of a file that anyone may have written
 FORMAT = 1
-DTYPES = {"F64": ("<f8", 8), "F32": ("<f4", 4)}
+KEY = rb"\"sha256\":\""  # before the checksum, as it stands in JSON inside of JSON
+DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1",
+}  # fmt: skip
 LONGEST_JSON = 1 << 22  # bytes
 MOST_QUOTES = 400_000
-MOST_BRACKETS = 20_000
+MOST_BRACKETS = 200_000
 DEEPEST_JSON = 64
-MOST_DIMENSIONS = 2
+MOST_DIMENSIONS = 8
+LARGEST = 1 << 48  # of a length or a place
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_KEY = rb"\"sha256\":\""  # as it stands in JSON inside of JSON
 
 
 class Tensor(NamedTuple):
-    """Where a tensor lies in the file; its numbers are not read yet."""
+    """Where a tensor lies in the file; its numbers are not looked at yet."""
 
-    data: bytes
+    data: bytearray
     start: int
     dtype: str
     shape: tuple[int, ...]
 
-    def read(self) -> Floats:
-        """Read the numbers as float64, whatever they are stored in."""
+    def view(self) -> NDArray[Any]:
+        """Return the numbers without a copy, where the file has them in a place fit for it."""
         count = int(np.prod(self.shape, dtype=np.int64))
-        flat = np.frombuffer(self.data, DTYPES[self.dtype][0], count, self.start)
-        return flat.reshape(self.shape).astype(np.float64)
+        flat = np.frombuffer(self.data, DTYPES[self.dtype], count, self.start)
+        if not flat.flags.aligned:
+            flat = flat.copy()
+        return flat.reshape(self.shape)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Tensor]]:
     """Read the header and where the tensors lie, verified by the checksum."""
-    try:
-        with open(path, "rb") as file:  # pathlib alone would add a tenth to the start
-            data = file.read()
-    except FileNotFoundError:
-        raise ModelFileError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise ModelFileError(f"{path}: is a folder, not a model file") from None
+    data = _bytes(path)
     if len(data) < 9:
         raise ModelFileError(f"{path}: has {len(data)} bytes; it is truncated or no model file")
     start = 8 + int.from_bytes(data[:8], "little")
     if data[8:9] != b"{":
-        raise ModelFileError(f"{path}: is not a safetensors file, so no folded model")
+        raise ModelFileError(f"{path}: is not a safetensors file, so no rdeepsense model")
     if start > len(data):
         raise ModelFileError(f"{path}: is truncated, or the length of its header is corrupted")
     try:
@@ -67,18 +71,13 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Tensor]]:
         header = parse(entries.pop("__metadata__", {}).get("rdeepsense", "{}").encode())
         if not header:
             raise ModelFileError("is a safetensors file, but no rdeepsense model")
-        end = start + max((e["data_offsets"][1] for e in entries.values()), default=0)
+        end = start + max((_range(*item)[1] for item in entries.items()), default=0)
         if end != len(data):
             kind = "truncated" if end > len(data) else "corrupted"
             raise ModelFileError(
                 f"is {kind}, it has {len(data)} bytes where its header announces {end}"
             )
         _verify(data, header)
-        if header["kind"] != "folded":
-            raise ModelFileError(
-                f"is a {header['kind']!s:.40}, not a folded model; "
-                "rdeepsense.export(model, path, to='folded') makes one"
-            )
         return header, dict(_tensors(data, start, entries))
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
@@ -86,7 +85,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Tensor]]:
         raise ModelFileError(f"{path}: is corrupted, its header cannot be read") from error
 
 
-def parse(text: bytes) -> Header:
+def parse(text: bytes | bytearray) -> Header:
     """Parse an object of JSON whose size and depth are bounded and whose numbers are finite."""
     if len(text) > LONGEST_JSON:
         raise ModelFileError(f"its JSON has {len(text)} bytes; at most {LONGEST_JSON}")
@@ -109,6 +108,20 @@ def parse(text: bytes) -> Header:
     return value
 
 
+def _bytes(path: str | os.PathLike[str]) -> bytearray:
+    """Read the whole file, so that arrays made of it without a copy can be written to."""
+    try:
+        with open(path, "rb") as file:  # pathlib alone would add a tenth to a device's start
+            data = bytearray(os.fstat(file.fileno()).st_size)
+            del data[file.readinto(data) :]
+            data += file.read()  # of what has no size, as a pipe
+            return data
+    except FileNotFoundError:
+        raise ModelFileError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{path}: is a folder, not a model file") from None
+
+
 def _finite(text: str) -> float:
     value = float(text)
     return value if abs(value) < float("inf") else _refuse(text)
@@ -118,9 +131,9 @@ def _refuse(text: str) -> NoReturn:
     raise ModelFileError(f"its JSON holds {text:.40}, which is no finite number")
 
 
-def _verify(data: bytes, header: Header) -> None:
+def _verify(data: bytearray, header: Header) -> None:
     """Compare the checksum: that of the file with the checksum's own 64 digits set to zero."""
-    at = data.find(_KEY) + len(_KEY)
+    at = data.find(KEY) + len(KEY)
     digest = hashlib.sha256(memoryview(data)[:at])
     digest.update(b"0" * 64)
     digest.update(memoryview(data)[at + 64 :])
@@ -136,18 +149,19 @@ def _verify(data: bytes, header: Header) -> None:
         )
 
 
-def _tensors(data: bytes, start: int, entries: Header) -> Iterator[tuple[str, Tensor]]:
+def _tensors(data: bytearray, start: int, entries: Header) -> Iterator[tuple[str, Tensor]]:
     """Find every tensor in the order of the file; together they must fill it."""
     at = 0
     for name, entry in sorted(entries.items(), key=lambda item: _range(*item)):
         dtype, shape = entry["dtype"], entry["shape"]
         if type(dtype) is not str or dtype not in DTYPES:
+            accepted = ", ".join(DTYPES)
             raise ModelFileError(
-                f"the tensor {name!r:.40} has dtype {dtype!r:.40}; accepted: F64, F32"
+                f"the tensor {name!r:.40} has dtype {dtype!r:.40}; accepted: {accepted}"
             )
-        if type(shape) is not list or not 0 < len(shape) <= MOST_DIMENSIONS or not _counts(shape):
+        if type(shape) is not list or len(shape) > MOST_DIMENSIONS or not _counts(shape):
             raise ModelFileError(f"the tensor {name!r:.40} has the shape {shape!r:.40}")
-        size = DTYPES[dtype][1]
+        size = np.dtype(DTYPES[dtype]).itemsize
         for length in shape:
             size *= length
         first, last = _range(name, entry)
@@ -163,10 +177,10 @@ def _tensors(data: bytes, start: int, entries: Header) -> Iterator[tuple[str, Te
 
 def _range(name: str, entry: Header) -> tuple[int, int]:
     first, last = entry["data_offsets"]
-    if type(first) is not int or type(last) is not int or not 0 <= first <= last:
+    if type(first) is not int or type(last) is not int or not 0 <= first <= last < LARGEST:
         raise ModelFileError(f"the tensor {name!r:.40} has no range of bytes")
     return first, last
 
 
 def _counts(shape: list[Any]) -> bool:
-    return all(type(length) is int and 0 < length < 1 << 48 for length in shape)
+    return all(type(length) is int and 0 <= length < LARGEST for length in shape)

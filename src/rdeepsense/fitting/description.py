@@ -1,0 +1,187 @@
+"""What the header of a model file may say: each field's kind and range, in one place.
+
+Anyone may have written a file, checksum included. `check_header` holds its header to these fields
+and to each other; `tensor_layout` says which tensors then belong to it. Both come before anything
+is built or allocated. Fields that are not known here are left alone: a later version may have added
+them. Tensors that are not known are refused.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rdeepsense.calibration import KINDS
+from rdeepsense.container import Header
+from rdeepsense.data.names import KEPT
+from rdeepsense.errors import InputError
+from rdeepsense.fields import (
+    DTYPE,
+    MOST_LABELS,
+    Json,
+    Kind,
+    check_fields,
+    choice,
+    either,
+    label,
+    maybe,
+    number,
+    several,
+    text,
+    whole,
+)
+from rdeepsense.fitting.epistemic import TOTALS
+from rdeepsense.fitting.process import MODELS
+
+LONGEST_TEXT = 9_999
+MOST_NUMBERS = 1 << 20  # of one row
+MOST_AXES = 6
+MOST_MEMBERS = 10_000
+MOST_STEPS = 1 << 53
+LARGEST = 1e300
+SHORT = text(LONGEST_TEXT)
+TEXTS = several(SHORT, MOST_LABELS)
+LABELS = several(label(LONGEST_TEXT), MOST_LABELS, least=1)
+ANY = Kind(lambda value: True, "anything")
+OBJECT = Kind(lambda value: type(value) is dict, "an object")
+COUNT = whole(0, MOST_STEPS)
+FIGURE = maybe(number(-LARGEST, LARGEST))  # null where it was NaN or infinite
+SHARE = Kind(lambda value: type(value) in (int, float) and 0 <= value < 1, "a number in [0, 1)")
+DROPS = either(SHARE, several(SHARE, 10_000))
+CALIBRATION = maybe(choice(*KINDS))
+SCALAR = Kind(
+    lambda value: value is None or type(value) in (bool, int, float) or SHORT.accepts(value),
+    "null, a number or a text",
+)
+
+REQUIRED = {
+    "estimator": SHORT,
+    "params": OBJECT,
+    "features": whole(1, MOST_NUMBERS),
+    "feature_names": maybe(TEXTS),
+    "target": OBJECT,
+    "calibration": CALIBRATION,
+    "training": OBJECT,
+    "selection": maybe(OBJECT),
+    "validation_scores": OBJECT,
+}
+OPTIONAL = {
+    "input_shape": several(whole(1, MOST_NUMBERS), MOST_AXES, least=1),
+    **dict.fromkeys(KEPT, maybe(TEXTS)),
+    "conformal_groups": LABELS,
+    "architecture": OBJECT,
+    "method": choice(*MODELS),
+    "epistemic": OBJECT,
+}
+PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
+NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}
+CLASSES = {"classes": LABELS, "dtype": DTYPE}
+TRAINING = {
+    "seed": whole(0, 2**32 - 1),
+    "rows": COUNT,
+    "validation_rows": COUNT,
+    "validated": SHORT,
+}
+TRAINING_OPTIONAL = {"teacher": SHORT, "constant_inputs": TEXTS}
+SELECTION = {
+    "by": choice("nll", "deviation_area"),
+    "how": SHORT,
+    "chosen": COUNT,
+    "trials": several(OBJECT, 10_000, least=1),
+}
+TRIAL = {
+    "likelihood": SHORT,
+    "alpha": SHARE,
+    "drop_prob": DROPS,
+    "nll": FIGURE,
+    "deviation_area": FIGURE,
+    "calibration": FIGURE,
+    "best_step": COUNT,
+}
+LENGTH = {"steps": COUNT, "nll": FIGURE}
+ARCHITECTURE = {
+    "class": SHORT,
+    "outputs": whole(1, MOST_LABELS),
+    "members": whole(1, MOST_MEMBERS),
+    "likelihood": SHORT,
+    "alpha": SHARE,
+    "drop_prob": DROPS,
+    "input_drop_prob": SHARE,
+}
+ARGUMENTS = {"arguments": maybe(OBJECT)}
+DENSE = {"hidden": several(whole(1, MOST_LABELS), 10_000)}  # of before architectures had classes
+EPISTEMIC = {"prior": number(1e-300, LARGEST), "calibrations": OBJECT}
+
+
+def check_header(header: Header) -> None:
+    """Refuse a header with a field that is missing, of another kind or out of range."""
+    check_fields(header, REQUIRED, OPTIONAL)
+    features, shape = header["features"], shape_of(header)
+    if math.prod(shape) > MOST_NUMBERS or shape[-1] != features:
+        raise InputError(
+            f"input_shape = {list(shape)} does not fit features = {features}, or a row has more "
+            f"than {MOST_NUMBERS} numbers"
+        )
+    names = header["feature_names"]
+    if names is not None and len(names) != features:
+        raise InputError(f"feature_names has {len(names)} names for {features} features")
+    for name, value in header["params"].items():
+        accepted = several(SCALAR, 10_000) if type(value) is list else SCALAR
+        check_fields({name: value}, {name: PARAMS.get(name, accepted)}, at="params.")
+    check_fields(
+        header["target"], NUMBERS if "shape" in header["target"] else CLASSES, at="target."
+    )
+    _check_records(header)
+    if "architecture" in header:
+        _check_architecture(header)
+    elif "method" not in header:
+        raise InputError("lacks the field architecture")
+    if "epistemic" in header:
+        check_fields(header["epistemic"], EPISTEMIC, at="epistemic.")
+        kinds = header["epistemic"]["calibrations"]
+        own = {method: CALIBRATION for method in TOTALS if method in kinds}
+        check_fields(kinds, {"laplace": CALIBRATION, **own}, at="epistemic.calibrations.")
+        if strange := sorted(set(kinds) - set(TOTALS)):
+            raise InputError(f"epistemic.calibrations names {strange[0]!r:.60}, unknown here")
+
+
+def shape_of(header: Header) -> tuple[int, ...]:
+    """Return the shape of a row; files of the first versions have the features alone."""
+    return tuple(header.get("input_shape", (header["features"],)))
+
+
+def outputs_of(target: Json) -> int:
+    """Return the number of outputs, or of classes."""
+    return math.prod(target["shape"]) if "shape" in target else len(target["classes"])
+
+
+def _check_records(header: Header) -> None:
+    check_fields(header["training"], TRAINING, TRAINING_OPTIONAL, "training.")
+    scores = header["validation_scores"]
+    check_fields(scores, dict.fromkeys(scores, FIGURE), at="validation_scores.")
+    selection = header["selection"]
+    if selection is None:
+        return
+    lists = {"lengths": maybe(several(OBJECT, 10_000))}
+    check_fields(selection, SELECTION, lists, "selection.")
+    for name, fields in (("trials", TRIAL), ("lengths", LENGTH)):
+        for number_of, record in enumerate(selection.get(name) or ()):
+            at = f"selection.{name}[{number_of}]."
+            check_fields(record, fields, at=at)
+            if strange := sorted(set(record) - set(fields)):
+                raise InputError(f"{at}{strange[0]!s:.60} is unknown here")
+    if selection["chosen"] >= len(selection["trials"]):
+        raise InputError(
+            f"selection.chosen = {selection['chosen']} is none of {len(selection['trials'])} trials"
+        )
+
+
+def _check_architecture(header: Header) -> None:
+    saved, outputs = header["architecture"], outputs_of(header["target"])
+    check_fields(saved, ARCHITECTURE, ARGUMENTS, "architecture.")
+    if saved["class"] == "dense":
+        check_fields(saved, DENSE, at="architecture.")
+    if saved["outputs"] != outputs:
+        raise InputError(
+            f"architecture.outputs = {saved['outputs']} does not fit the target, which has "
+            f"{outputs}"
+        )

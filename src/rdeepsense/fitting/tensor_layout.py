@@ -1,0 +1,218 @@
+"""The tensors of a model file: names, the shapes that fit its header, and the range of each.
+
+    input.shift, .scale          (channels,), the last axis of a row
+    target.shift, .scale         (outputs,), of numbers alone
+    calibration.*                by its kind; the same under epistemic.laplace and epistemic.delta
+    conformal.scores, .group     (rows, outputs), of classes (rows, 1); (rows,)
+    guard.low, .high, .missing   (channels,); .fallback (outputs,), of classes their frequencies
+    novelty.*                    columns, components and Gaussians that agree
+    rows.X, .y                   (rows, *input_shape), (rows, *target.shape)
+    epistemic.root               square; .ratio, .noise_share (outputs,)
+    gp.*                         by its method
+    network.K.*                  by the architecture, in `store_networks`
+
+A new tensor is one line here. Shapes are compared before a number is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.container import Header
+from rdeepsense.epistemic.novelty import SCORES
+from rdeepsense.errors import InputError
+from rdeepsense.fitting.description import outputs_of, shape_of
+from rdeepsense.guard import FURTHEST
+from rdeepsense.model_file import Tensors
+from rdeepsense.training.checkpoint_state import LARGEST_WEIGHT
+
+Shape = tuple[int, ...]
+Shapes = Mapping[str, Shape]
+TINY = 1e-300
+LARGEST = 1e200  # of what has the target's units
+NETWORK = "network."
+DOUBLE = "f8"
+
+
+class Numbers(NamedTuple):
+    """What a tensor must be like."""
+
+    shape: Shape
+    least: float = -LARGEST
+    most: float = LARGEST
+    kind: str = "f"  # numpy's letter for floats or whole numbers; with their bytes, such as f8
+    gaps: bool = False  # whether NaN may stand for a missing value
+
+
+def check_tensors(header: Header, tensors: Tensors) -> None:
+    """Refuse tensors that are missing, unknown, of another shape or type, or out of range."""
+    shapes = {name: array.shape for name, array in tensors.items()}
+    wanted = dict(_wanted(header, shapes))
+    for name, numbers in wanted.items():
+        if name not in shapes:
+            raise InputError(f"lacks the tensor {name}")
+        if shapes[name] != numbers.shape:
+            raise InputError(
+                f"{name} has the shape {shapes[name]}, the rest of the file asks for "
+                f"{numbers.shape}"
+            )
+        if not tensors[name].dtype.str[1:].startswith(numbers.kind):
+            raise InputError(f"{name} has the type {tensors[name].dtype}")
+    for name in shapes:
+        if name not in wanted and not name.startswith(NETWORK):
+            raise InputError(f"{name!r:.60} is no tensor of such a model")
+    for name, array in tensors.items():
+        check_range(name, array, wanted.get(name, WEIGHTS))
+    _check_order(tensors)
+    if "guard.low" in tensors:
+        _check_guard(tensors, "classes" in header["target"])
+
+
+def check_range(name: str, array: NDArray[Any], numbers: Numbers) -> None:
+    """Refuse NaN and what lies outside of a range, without a copy of the array."""
+    if not array.size or array.dtype.kind == "b":
+        return
+    lowest, highest = (np.fmin, np.fmax) if numbers.gaps else (np.minimum, np.maximum)
+    low = lowest.reduce(array, axis=None).item()
+    high = highest.reduce(array, axis=None).item()
+    fine = numbers.least <= low and high <= numbers.most
+    if not fine and not (numbers.gaps and low != low):
+        raise InputError(
+            f"{name} holds {low:g} to {high:g}; accepted: {numbers.least:g} to {numbers.most:g}"
+        )
+
+
+WEIGHTS = Numbers((), -LARGEST_WEIGHT, LARGEST_WEIGHT)
+
+
+def _wanted(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
+    """Name all tensors but those of networks."""
+    shape, target = shape_of(header), header["target"]
+    outputs, classes = outputs_of(target), "classes" in target
+    yield "input.shift", Numbers(shape[-1:], -1e308, 1e308)
+    yield "input.scale", Numbers(shape[-1:], TINY, 1e308)
+    if not classes:
+        yield "target.shift", Numbers((outputs,))
+        yield "target.scale", Numbers((outputs,), TINY)
+    yield from _calibration("calibration", header["calibration"], header, shapes)
+    if "conformal.scores" in shapes or "conformal.group" in shapes:
+        if "conformal_groups" not in header:
+            raise InputError("lacks the field conformal_groups")
+        rows, groups = _length(shapes, "conformal.scores"), len(header["conformal_groups"])
+        yield "conformal.scores", Numbers((rows, 1 if classes else outputs), 0.0)
+        yield "conformal.group", Numbers((rows,), 0, groups - 1, "i")
+    if any(name.startswith("guard.") for name in shapes):
+        yield "guard.low", Numbers(shape[-1:], -FURTHEST, FURTHEST)
+        yield "guard.high", Numbers(shape[-1:], -FURTHEST, FURTHEST)
+        yield "guard.missing", Numbers(shape[-1:], 0.0, 1.0)
+        yield "guard.fallback", Numbers((outputs,), 0.0, 1.0 if classes else LARGEST)
+    if any(name.startswith("novelty.") for name in shapes):
+        yield from _novelty(shape, shapes)
+    if "rows.X" in shapes or "rows.y" in shapes:
+        rows = _length(shapes, "rows.X")
+        gaps = header["params"].get("missing") == "mean"
+        yield "rows.X", Numbers((rows, *shape), -1e308, 1e308, gaps=gaps)
+        if classes:
+            yield "rows.y", Numbers((rows,), 0, outputs - 1, "i")
+        else:
+            yield "rows.y", Numbers((rows, *target["shape"]))
+    if "epistemic" in header:
+        size = _length(shapes, "epistemic.root")
+        yield "epistemic.root", Numbers((size, size), -1e30, 1e30)
+        yield "epistemic.ratio", Numbers((outputs,), TINY)
+        yield "epistemic.noise_share", Numbers((outputs,), 1e-6, 1.0 + 1e-6)
+        for method, kind in header["epistemic"]["calibrations"].items():
+            yield from _calibration(f"epistemic.{method}", kind, header, shapes)
+    if "architecture" not in header:
+        yield from _process(header["method"], shape[0], outputs, shapes)
+
+
+def _calibration(
+    at: str, kind: str | None, header: Header, shapes: Shapes
+) -> Iterator[tuple[str, Numbers]]:
+    target, head = header["target"], header.get("architecture", {}).get("likelihood")
+    fits = kind is None or (kind == "temperature") == ("classes" in target)
+    if not fits or (kind == "noise" and head != "point"):
+        raise InputError(f"{at} = {kind} does not fit the target and the head")
+    if kind in ("scale", "isotonic", "temperature"):
+        most = 1e6 if kind == "temperature" else 1e100
+        yield f"{at}.factor", Numbers((), 1 / most, most)
+    if kind == "isotonic":
+        knots = (_length(shapes, f"{at}.stated"),)
+        yield f"{at}.stated", Numbers(knots, 0.0, 1.0)
+        yield f"{at}.actual", Numbers(knots, 0.0, 1.0)
+    if kind == "noise":
+        yield f"{at}.variance", Numbers(tuple(target["shape"]), 0.0, 1e308)
+
+
+def _novelty(shape: Shape, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
+    columns = shape[0] if len(shape) == 1 else 5 * shape[-1]
+    components, gaussians = _length(shapes, "novelty.axes", 1), _length(shapes, "novelty.shares")
+    large = 1e30  # of what is stored in float32
+    yield "novelty.mean", Numbers((columns,), -large, large)
+    yield "novelty.std", Numbers((columns,), 1 / large, large)
+    yield "novelty.knots", Numbers((len(SCORES), columns), -large, large)
+    yield "novelty.centre", Numbers((columns,), -large, large)
+    yield "novelty.axes", Numbers((columns, components), -large, large)
+    yield "novelty.shares", Numbers((gaussians,), 0.0, 1.0 + 1e-3)
+    yield "novelty.means", Numbers((gaussians, components), -large, large)
+    yield "novelty.factors", Numbers((gaussians, components, components), -large, large)
+    yield "novelty.held_out", Numbers((_length(shapes, "novelty.held_out"),))
+
+
+def _process(
+    method: str, features: int, outputs: int, shapes: Shapes
+) -> Iterator[tuple[str, Numbers]]:
+    yield "gp.lengths", Numbers((features,), 1e-30, 1e30, DOUBLE)
+    yield "gp.scale", Numbers((), 1e-30, 1e30, DOUBLE)
+    yield "gp.noise", Numbers((), 0.0, 1e30, DOUBLE)
+    if method == "exact":
+        rows = _length(shapes, "gp.x")
+        yield "gp.x", Numbers((rows, features), -1e100, 1e100, DOUBLE)
+        yield "gp.root", Numbers((rows * (rows + 1) // 2,), -1e30, 1e30, DOUBLE)
+        yield "gp.alpha", Numbers((rows, outputs), -1e30, 1e30, DOUBLE)
+        return
+    points = _length(shapes, "gp.inducing")
+    roots = _length(shapes, "gp.root")
+    if roots not in (1, outputs):
+        raise InputError(f"gp.root has {roots} matrices, not 1 or {outputs}")
+    yield "gp.inducing", Numbers((points, features), -1e100, 1e100, DOUBLE)
+    yield "gp.prior_root", Numbers((points, points), -1e30, 1e30, DOUBLE)
+    yield "gp.mean", Numbers((points, outputs), -1e30, 1e30, DOUBLE)
+    yield "gp.root", Numbers((roots, points, points), -1e30, 1e30, DOUBLE)
+
+
+def _check_order(tensors: Tensors) -> None:
+    """Refuse knots and scores that do not rise, and Gaussians without a width."""
+    for name, array in tensors.items():
+        if name.startswith(NETWORK) or not name.endswith((".stated", ".actual")):
+            continue
+        if len(array) < 2 or array[0] != 0 or array[-1] != 1 or not (np.diff(array) > 0).all():
+            raise InputError(f"{name} does not rise from 0 to 1")
+    if "novelty.knots" in tensors:
+        for name in ("novelty.knots", "novelty.held_out"):
+            if not (np.diff(tensors[name], axis=0) >= 0).all():
+                raise InputError(f"{name} is not in order")
+        if not (np.diagonal(tensors["novelty.factors"], axis1=1, axis2=2) > 0).all():
+            raise InputError("novelty.factors has a diagonal that is not positive")
+        if not tensors["novelty.shares"].max() > 0:
+            raise InputError("novelty.shares are all 0")
+
+
+def _check_guard(tensors: Tensors, classes: bool) -> None:
+    """Refuse ranges without a number in them, and frequencies that are none."""
+    if not (tensors["guard.low"] <= tensors["guard.high"]).all():
+        raise InputError("guard.low lies above guard.high")
+    if classes and abs(tensors["guard.fallback"].sum() - 1) > 1e-6:
+        raise InputError("guard.fallback holds no frequencies of classes: their sum is not 1")
+
+
+def _length(shapes: Shapes, name: str, axis: int = 0) -> int:
+    shape = shapes.get(name)
+    if shape is None or len(shape) <= axis or not shape[axis]:
+        raise InputError(f"the tensor {name} is missing or has no numbers")
+    return shape[axis]

@@ -1,0 +1,56 @@
+"""Folded files that hold everything, and the check that one is what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from deploy.random_models import draw, give_laplace
+from fuzz.hostile_files import File, opened
+
+from rdeepsense.deploy import load
+from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.save_folded import save
+
+
+def file_of(seed: int, epistemic: str | None, folder: Path) -> File:
+    """A file with everything that one can hold."""
+    folded = fold(give_laplace(draw(seed, widest=6, most=5)).estimator, epistemic)
+    save(folded, folder / "right")
+    file = opened(folder / "right")
+    if not folded.facts.is_classifier:
+        shape = file.tensors["interval.low"].shape
+        file.tensors["interval.conformal"] = np.full(shape, np.inf)
+    outputs = 1 if folded.facts.is_classifier else folded.facts.outputs
+    for name, count in (("features", folded.facts.inputs), ("targets", outputs)):
+        file.header[name] = [f"{name} {k}" for k in range(count)]
+    return file
+
+
+def check_as_stated(path: Path, file: File, rng: np.random.Generator) -> None:
+    """Compare a loaded model with the shapes of its file, and predict three rows."""
+    model = load(path)
+    facts = model.facts
+    centre, scale = (np.float64(file.tensors[name]) for name in ("centre", "scale"))
+    assert centre.shape == scale.shape == (facts.inputs,)
+    X = centre + scale * rng.uniform(-1, 1, (3, facts.inputs))
+    with np.errstate(all="ignore"):
+        if facts.classes is not None:
+            probs = model.predict_proba(X)
+            assert probs.shape == (3, len(file.header["classes"]))
+            assert np.allclose(probs.sum(1), 1)
+            assert facts.classes.tolist() == file.header["classes"]
+        else:
+            shape = (3,) if facts.one_output else (3, len(file.tensors["spread"]))
+            mean, std = model.predict(X, return_std=True)
+            assert mean.shape == std.shape == shape
+            assert np.isfinite(mean).all()
+            assert np.isfinite(std).all()
+            if file.header.get("link", {}).get("width", 0) is not None:
+                assert (std > 0).all()
+            for coverage in facts.intervals.coverages if facts.intervals else ():
+                low, high = model.predict_interval(X, coverage)
+                assert low.shape == shape
+                assert (low <= high).all()
+        if "doubt.root" in file.tensors:
+            assert np.isfinite(model.epistemic_std(X)).all()

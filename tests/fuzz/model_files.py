@@ -1,0 +1,148 @@
+"""Model files of every estimator, and checkpoints."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fuzz.folded_files import check_as_stated, file_of
+from fuzz.hostile_files import File, mutate, opened
+from fuzz.subject import Edit, Rng, Subject
+
+import rdeepsense as rds
+from rdeepsense import model_file
+from rdeepsense.networks import DeepSense
+
+SMALL: dict[str, Any] = {"random_state": 0, "device": "cpu", "keep_rows": 12, "verbose": False}
+NETWORK: dict[str, Any] = {**SMALL, "hidden": (6, 5), "epochs": 1}
+FOLDED: dict[str, tuple[int, str | None]] = {
+    "gaussian": (3, None),
+    "student": (4, "laplace"),
+    "categorical": (2, "laplace"),
+}
+
+
+def models() -> dict[str, Any]:
+    """Fit a small model of every estimator; together they hold all that a file can."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=80)
+    labels = np.array(["a", "bb", "c"])[np.digitize(y, [-0.5, 0.5])]
+    groups = rng.integers(0, 2, 80)
+    windows = rng.normal(size=(80, 8, 3))
+    net = DeepSense(sensors=(3,), interval=4, filters=3, depth=1, hidden=4, layers=1)
+    full = rds.RDeepSenseRegressor(**NETWORK, likelihood="student", missing="mean").fit(X, y)
+    full.fit_novelty(X).conformalise(X, y, groups).describe(["y"], ["m"], ["a", "b", "c"])
+    pair = np.column_stack([y, -y])
+    return {
+        "RDeepSense, all": full,
+        "RDeepSense, selected": rds.RDeepSenseRegressor(
+            **{**NETWORK, "hidden": (4,)}, drop_prob="auto", calibrate="isotonic"
+        ).fit(X, pair),
+        "RDeepSense classes": rds.RDeepSenseClassifier(**NETWORK, calibrate="conformal").fit(
+            X, labels
+        ),
+        "MCDrop": rds.MCDropRegressor(**NETWORK, samples=3).fit(X, y),
+        "MCDrop classes": rds.MCDropClassifier(**NETWORK, samples=3).fit(X, labels),
+        "SSP": rds.SSPRegressor(**NETWORK, members=2).fit(X, y),
+        "SSP classes": rds.SSPClassifier(**NETWORK, members=2).fit(X, y > 0),
+        "GP exact": rds.GPRegressor(**SMALL, steps=2, method="exact").fit(X[:30], y[:30]),
+        "GP variational": rds.GPRegressor(**SMALL, steps=2, method="variational", inducing=5).fit(
+            X, pair
+        ),
+        "GP classes": rds.GPClassifier(**SMALL, steps=2, inducing=4).fit(X, labels),
+        "DeepSense": rds.RDeepSenseClassifier(**NETWORK, network=net)
+        .fit(windows, labels)
+        .fit_novelty(windows),
+    }
+
+
+def use_model(path: Path, rng: Rng) -> None:
+    """Load a model, and hold it to its file."""
+    model = rds.load(path)
+    header, tensors = model_file.read(path)
+    shape = tuple(header.get("input_shape", [header["features"]]))
+    shift, scale = tensors["input.shift"], tensors["input.scale"]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        X = np.clip(shift + scale * rng.uniform(-1, 1, (3, *shape)), -1e307, 1e307)
+        _predict(model, header["target"], X)
+        if hasattr(model, "epistemic_std") and "epistemic" in header:
+            assert np.isfinite(model.epistemic_std(X)).all()
+            _predict(model, header["target"], X, epistemic="laplace")
+        if "novelty.mean" in tensors:
+            share = model.novelty(X)
+            assert ((share >= 0) & (share <= 1)).all()
+        if "conformal.scores" in tensors:
+            labels = header["conformal_groups"]
+            groups = None if labels == ["all"] else [labels[0]] * 3
+            if hasattr(model, "predict_set"):
+                assert model.predict_set(X, 0.5, groups=groups).shape[0] == 3
+            else:
+                low, high = model.predict_interval(X, 0.5, method="conformal", groups=groups)
+                assert (low <= high).all()
+
+
+def _predict(model: Any, target: Any, X: Any, **how: Any) -> None:
+    if "classes" in target:
+        probs = model.predict_dist(X, **how).mean
+        assert probs.shape == (3, len(target["classes"]))
+        assert np.allclose(probs.sum(1), 1)
+        assert model.classes_.tolist() == target["classes"]
+        return
+    dist = model.predict_dist(X, **how)
+    assert dist.mean.shape == dist.std.shape == (3, *target["shape"])
+    assert np.isfinite(dist.mean).all()
+    assert np.isfinite(dist.std).all()
+    assert (dist.std > 0).all()
+
+
+def edit_of(right: File) -> Edit:
+    """Return what changes one thing or two in such a file, and signs it again."""
+
+    def edit(rng: Rng) -> tuple[str, bytes]:
+        file = copy.deepcopy(right)
+        said = [mutate(file, rng) for _ in range(rng.integers(1, 3))]
+        return "; ".join(said), file.signed()
+
+    return edit
+
+
+def subjects(folder: Path) -> list[Subject]:
+    """Return all kinds of files that a model or a training is kept in."""
+    path = folder / "right"
+    found = []
+    for name, model in models().items():
+        model.save(path)
+        right = path.read_bytes()
+        found.append(Subject(f"model: {name}", right, use_model, edit_of(opened(path))))
+    for name, (seed, epistemic) in FOLDED.items():
+        file = file_of(seed, epistemic, folder)
+        use = _use_folded
+        found.append(Subject(f"folded: {name}", file.signed(), use, edit_of(file)))
+    return [*found, _checkpoint(folder)]
+
+
+def _use_folded(path: Path, rng: Rng) -> None:
+    check_as_stated(path, opened(path), rng)
+
+
+def _checkpoint(folder: Path) -> Subject:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = X[:, 0] + 0.3 * rng.normal(size=40)
+    common = {**NETWORK, "hidden": (4,), "epochs": 3, "keep_rows": 0}
+
+    def use(path: Path, rng: Rng) -> None:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            model = rds.RDeepSenseRegressor(**common, checkpoint=path).fit(X, y)
+            _predict(model, {"shape": []}, X[:3])
+
+    use(folder / "run", rng)
+    return Subject(
+        "checkpoint", (folder / "run").read_bytes(), use, edit_of(opened(folder / "run"))
+    )
