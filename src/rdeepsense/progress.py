@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import Protocol, TextIO
 
@@ -88,9 +89,13 @@ class Lines:
 
 
 def progress_for(verbose: bool, stream: TextIO | None = None) -> Progress:
-    """Return the display of a run of seconds or minutes: nothing except at a terminal."""
+    """Return the display of a run of seconds or minutes: nothing except at a terminal.
+
+    Only the main thread has one: bars of several threads would overwrite each other.
+    """
     stream = stream or sys.stderr
-    if not (verbose and stream.isatty()):
+    alone = threading.current_thread() is threading.main_thread()
+    if not (verbose and alone and stream.isatty()):
         return Silent()
     try:
         return Bar(stream)

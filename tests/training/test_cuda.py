@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from stopping import StopAt, StopError
 from torch import Tensor, nn
 
 from rdeepsense.dropout import convert
+from rdeepsense.epistemic import by_sampling
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train
@@ -115,6 +117,29 @@ def test_the_callers_precision_and_random_numbers_are_left_alone() -> None:
     train(bank, ScoringRule([0.5]), [0.0], rows, rows, SCHEDULE)
     assert torch.equal(torch.rand(3, device="cuda"), expected)
     assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.filterwarnings("ignore:this network's training step cannot be recorded")
+def test_threads_train_and_sample_as_one_thread_does() -> None:
+    """Recording, replaying, validating and sampling side by side, to the bit."""
+    moulds = [[convert(dense(3, (64, 64), 1), drop_prob=d) for _ in range(2)] for d in (0.1, 0.2)]
+    moulds.append([convert(Asking(), drop_prob=0.1)])  # of the user's own, and not recorded
+
+    def job(number: int) -> list[Tensor]:
+        networks = moulds[number % 3]
+        bank, rows = stack(networks), Rows(X.cuda(), Y.cuda())
+        weights = [0.5] * len(networks)
+        train(bank, ScoringRule(weights), weights, rows, rows, replace(SCHEDULE, seed=number))
+        network = bank.networks()[0].cuda()
+        return [*bank.kept.values(), by_sampling(network, X[:50].cuda(), seed=number)[1]]
+
+    before = torch.cuda.get_rng_state()
+    alone = [job(number) for number in range(9)]
+    with ThreadPoolExecutor(4) as pool:
+        beside = list(pool.map(job, range(9)))
+    for a, b in zip(alone, beside, strict=True):
+        assert all(map(torch.equal, a, b))
+    assert torch.equal(torch.cuda.get_rng_state(), before)
 
 
 def test_early_stopping_ends_a_recorded_run() -> None:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from rdeepsense.dropout.layers import DropoutLinear
+from rdeepsense import randomness
+from rdeepsense.dropout.layers import DropoutEntries, DropoutLinear
 from rdeepsense.dropout.network import StochasticNetwork, describe
 from rdeepsense.dropout.recurrent import DropoutRNN
 from rdeepsense.dropout.trace import Layer, dropout_class_for, evaluate, layers
@@ -43,14 +44,30 @@ def convert(
     The output layer is `output` by name, or the last Linear layer: in the order of execution when
     an `example` batch of inputs is given, of registration otherwise.
     """
-    head_type = head_named(likelihood)
     body = copy.deepcopy(network)
+    device = next((p.device for p in body.parameters()), randomness.CPU)
+    with randomness.watching(body.modules(), device) as watch:
+        converted = _converted(body, likelihood, drop_prob, input_drop_prob, output, example)
+    converted.noisy = watch.drawn
+    return converted.train(network.training)
+
+
+def _converted(
+    body: nn.Module,
+    likelihood: str,
+    drop_prob: float | Sequence[float],
+    input_drop_prob: float,
+    output: str | None,
+    example: Tensor | None,
+) -> StochasticNetwork:
+    """Convert a network in place."""
+    head_type = head_named(likelihood)
     order = layers(body, example)
     linear = [name for name, module, *_ in order if isinstance(module, nn.Linear)]
     if not linear:
         raise ConversionError(
-            f"{type(network).__name__} has no Linear layer for the output; "
-            f"its modules: {', '.join(type(m).__name__ for m in network.modules())}"
+            f"{type(body).__name__} has no Linear layer for the output; "
+            f"its modules: {', '.join(type(m).__name__ for m in body.modules())}"
         )
     if output is None:
         output = linear[-1]
@@ -65,6 +82,9 @@ def convert(
     for _, module, *_ in order[end:]:  # what runs after the output layer is outside of the recipe
         if isinstance(module, _DropoutNd):
             module.p = 0.0
+    for module in body.modules():
+        if type(module) is nn.Dropout:
+            module.__class__ = DropoutEntries
 
     layer = body.get_submodule(output)
     assert isinstance(layer, nn.Linear)
@@ -78,7 +98,7 @@ def convert(
     _widen(layer, head)
     device = layer.weight.device
     width = max(head.columns, *(found.width for found in order))
-    return StochasticNetwork(body, head.to(device), output, width).train(network.training)
+    return StochasticNetwork(body, head.to(device), output, width)
 
 
 def check_drop_prob(value: float, name: str = "drop_prob") -> float:

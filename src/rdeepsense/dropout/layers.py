@@ -15,8 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.overrides import handle_torch_function, has_torch_function_unary
+
+from rdeepsense import randomness
 
 
 class DropoutLayer(nn.Module):
@@ -37,16 +40,39 @@ class DropoutLayer(nn.Module):
         return f"{super().extra_repr()}, drop_prob={self.drop_prob}"
 
 
+def dropped(x: Tensor, drop_prob: float) -> Tensor:
+    """Return x z / (1 - drop_prob), z drawn from the context's generator.
+
+    It is torch's own dropout, which takes no generator, and like that one it can be overridden.
+    """
+    if has_torch_function_unary(x):
+        found: Tensor = handle_torch_function(dropped, (x,), x, drop_prob)
+        return found
+    if not drop_prob:
+        return x
+    keep_prob, generator = 1 - drop_prob, randomness.current(x.device)
+    if x.is_cuda:
+        return torch._fused_dropout(x, keep_prob, generator)[0]
+    return x * torch.empty_like(x).bernoulli_(keep_prob, generator=generator).div_(keep_prob)
+
+
 def mask(like: Tensor, shape: Sequence[int], drop_prob: float) -> Tensor:
     """Draw z / (1 - drop_prob) of this shape."""
-    return functional.dropout(like.new_ones(shape), drop_prob)
+    return dropped(like.new_ones(shape), drop_prob)
+
+
+class DropoutEntries(nn.Dropout):
+    """A Dropout module of the user's own, whose z come from the context's generator."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropped(x, self.p) if self.training else x
 
 
 class DropoutLinear(DropoutLayer, nn.Linear):
     """A Linear layer that drops entries of its input."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(functional.dropout(x, self.drop_prob, self.training))
+        return super().forward(dropped(x, self.drop_prob) if self.training else x)
 
 
 class DropoutConv1d(DropoutLayer, nn.Conv1d):

@@ -47,13 +47,12 @@ def epistemic_variance(
         return by_delta(network, x)[1]
     if method not in METHODS:
         raise InputError(f"method = {method!r} is unknown; accepted: {', '.join(METHODS)}")
-    with network.sampling():  # which puts every module's mode back at the end
-        if method == "moments":
-            return by_moments(network, x)[1]
-        if method == "sample":
-            if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
-                raise InputError(f"samples = {samples!r} is not a whole number of at least 2")
-            return by_sampling(network, x, samples, seed)[1]
-        if fitted is None:
-            raise InputError('method = "laplace" needs fitted=Laplace.fit(network, batches)')
-        return by_laplace(network, x, fitted)[1]
+    if method == "moments":
+        return by_moments(network, x)[1]
+    if method == "sample":
+        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
+            raise InputError(f"samples = {samples!r} is not a whole number of at least 2")
+        return by_sampling(network, x, samples, seed)[1]
+    if fitted is None:
+        raise InputError('method = "laplace" needs fitted=Laplace.fit(network, batches)')
+    return by_laplace(network, x, fitted)[1]

@@ -20,11 +20,13 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.dropout.layers import dropped
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
 
 # Whether one mask entry is a whole channel; None where the method has no rule.
 BY_CHANNEL = {
+    dropped: False,
     functional.dropout: False,
     functional.dropout1d: True,
     functional.dropout2d: True,
@@ -64,22 +66,26 @@ class Site(NamedTuple):
 
 def by_delta(network: StochasticNetwork, x: Tensor, values: int = VALUES) -> tuple[Params, Tensor]:
     """Return the single pass, and the masks' variance (rows, outputs) of its mean or logits."""
-    with network.sampling(), torch.enable_grad(), _Unmasked() as unmasked:
-        params = network(x)
+    network = network.twin()
+    with network.sampling(), network.drawing(0, x.device), torch.enable_grad():
+        with _Unmasked() as unmasked:
+            params = network(x)
         mean: Tensor = next(iter(params))
         # Rows do not touch each other, so that in a sum over them each keeps its own gradient.
         sums = mean.sum(0)
-    sites = unmasked.sites
-    if not sites:
-        raise InputError("the network drops nothing: it has no dropout with a probability above 0")
-    rows, outputs = mean.shape
-    for site in sites:
-        site.check(rows)
-    together = max(1, values // sum(site.h.numel() for site in sites))
-    parts = [
-        _variance(sums, sites, slice(first, first + together), rows)
-        for first in range(0, outputs, together)
-    ]
+        sites = unmasked.sites
+        if not sites:
+            raise InputError(
+                "the network drops nothing: it has no dropout with a probability above 0"
+            )
+        rows, outputs = mean.shape
+        for site in sites:
+            site.check(rows)
+        together = max(1, values // sum(site.h.numel() for site in sites))
+        parts = [
+            _variance(sums, sites, slice(first, first + together), rows)
+            for first in range(0, outputs, together)
+        ]
     return type(params)(*(p.detach() for p in params)), torch.cat(parts).T
 
 

@@ -48,17 +48,14 @@ class Laplace:
 
     @classmethod
     def fit(cls, network: StochasticNetwork, batches: Iterable[tuple[Tensor, Tensor]]) -> Laplace:
-        """Pass once over the training rows, in batches of (x, weights of the rows).
-
-        The network is in evaluation mode afterwards.
-        """
-        network.eval()
+        """Pass once over the training rows, in batches of (x, weights of the rows)."""
+        network = network.twin().eval()
         layer = _last_layer(network)
         outputs = network.head.outputs
         matrix = layer.weight.new_zeros((), dtype=torch.float64)
         shares = matrix.new_zeros(outputs)
         rows = 0.0
-        with torch.no_grad():
+        with torch.no_grad(), network.drawing(0, layer.weight.device):
             for x, weight in batches:
                 params, phi = features(network, x)
                 information = params.information().double() * weight[:, None]
@@ -87,8 +84,8 @@ class Laplace:
 
 def by_laplace(network: StochasticNetwork, x: Tensor, fitted: Laplace) -> tuple[Params, Tensor]:
     """Return the single pass, and the variance (rows, outputs) of its mean or logits."""
-    network.eval()
-    with torch.no_grad():
+    network = network.twin().eval()
+    with torch.no_grad(), network.drawing(0, x.device):
         params, phi = features(network, x)
         if phi.shape[1] != len(fitted.root):
             raise InputError(

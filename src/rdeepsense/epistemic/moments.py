@@ -30,8 +30,8 @@ KNOWN = "Linear, Conv1d, Conv2d, ReLU, Tanh, Sigmoid, Dropout, Flatten, Identity
 
 def by_moments(network: StochasticNetwork, x: Tensor) -> tuple[Params, Tensor]:
     """Return the single pass, and the propagated variance (rows, outputs) of its mean or logits."""
-    network.eval()
-    with torch.no_grad():
+    network = network.twin().eval()
+    with torch.no_grad(), network.drawing(0, x.device):
         _, var = _through(network.body, x, torch.zeros_like(x))
         return network(x), var[..., : network.head.outputs]
 

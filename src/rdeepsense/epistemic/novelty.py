@@ -17,7 +17,6 @@ reading, standard deviation of the steps. Both deviations of a stuck channel are
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rdeepsense.arrays import Floats, Singles
 from rdeepsense.errors import InputError
+from rdeepsense.process_wide import quiet
 
 FEWEST_ROWS, MOST_ROWS, MOST_HELD_OUT = 10, 10_000, 2_048
 HELD_OUT = 0.2
@@ -76,8 +76,7 @@ class Novelty:
         axes = _stored(pca.components_.T / np.sqrt(pca.explained_variance_ + LEAST_STD**2))
         gaussians = int(np.clip(len(t) // (ROWS_EACH * size), 1, most_gaussians))
         mixture = GaussianMixture(gaussians, reg_covar=RIDGE, max_iter=STEPS, random_state=0)
-        with warnings.catch_warnings():  # one that could still be improved is a density as well
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with quiet(ConvergenceWarning):  # one that could still be improved is a density as well
             mixture.fit((t - centre) @ axes)
         shares, means = _stored(mixture.weights_), _stored(mixture.means_)
         factors = _stored(mixture.precisions_cholesky_)

@@ -22,15 +22,14 @@ def by_sampling(
 
     Sums are taken of the distances to the single pass, in float64, so that they do not cancel.
     """
-    network.eval()
-    forked = [x.device] if x.device.type == "cuda" else []
-    with torch.no_grad(), torch.random.fork_rng(devices=forked):
-        params = network(x)
+    network = network.twin().eval()
+    with torch.no_grad():
+        with network.drawing(seed, x.device):
+            params = network(x)
         centre: Tensor = next(iter(params))
         first = torch.zeros_like(centre, dtype=torch.float64)
         second = torch.zeros_like(first)
-        torch.manual_seed(seed)
-        with network.sampling():
+        with network.sampling(), network.drawing(seed, x.device):
             left = samples
             while left:
                 passes = min(left, max(1, chunk // len(x)))

@@ -14,6 +14,7 @@ import torch
 from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
+from rdeepsense import randomness
 from rdeepsense.fitting.gp_models import SparseGP, inducing_root, latent, moments
 from rdeepsense.fitting.gp_prior import GPSchedule, Prior
 
@@ -88,7 +89,7 @@ def learn_classes(
     def loss(a: Tensor, batch: Tensor) -> Tensor:
         T = root()
         f, var = latent(a, prior.scale, mean, T)
-        drawn = f + var.sqrt() * torch.randn(DRAWS, *f.shape, device=f.device, dtype=f.dtype)
+        drawn = f + var.sqrt() * _normal(f)
         log_prob = drawn.log_softmax(-1).mean(0).gather(1, y[batch, None])[:, 0]
         kl = (T.square().sum() + mean.square().sum() - mean.numel()) / 2 - log_diagonal.sum()
         return kl / len(x) - (weight[batch] * log_prob).mean()
@@ -123,7 +124,7 @@ def _descend(
     losses = []
     for step in range(1, schedule.steps + 1):
         if not waiting:
-            waiting = list(torch.randperm(len(x)).to(x.device).split(schedule.batch_size))
+            waiting = list(_shuffled(x).split(schedule.batch_size))
             if len(waiting) > 1 and len(waiting[-1]) < schedule.batch_size:
                 waiting.pop()  # a small rest would weigh its rows more
         batch = waiting.pop()
@@ -139,9 +140,19 @@ def _descend(
     return inducing.detach(), float(np.mean(losses[-max(1, len(losses) // 10) :]))
 
 
+def _normal(f: Tensor) -> Tensor:
+    """Draw standard normal values of the shape of f, `DRAWS` times."""
+    return f.new_empty(DRAWS, *f.shape).normal_(generator=randomness.current(f.device))
+
+
+def _shuffled(x: Tensor) -> Tensor:
+    """Draw an order of the rows."""
+    return torch.randperm(len(x), generator=randomness.current(x.device), device=x.device)
+
+
 def _spread(x: Tensor, schedule: GPSchedule) -> Tensor:
     """Choose rows that lie apart (the seeding of k-means++) as first inducing points."""
-    rows = x[torch.randperm(len(x))[:CANDIDATES].to(x.device)].cpu().numpy()
+    rows = x[_shuffled(x)[:CANDIDATES]].cpu().numpy()
     if len(rows) <= schedule.inducing:
         return torch.from_numpy(rows).to(x)
     chosen, _ = kmeans_plusplus(rows, schedule.inducing, random_state=schedule.seed)

@@ -22,6 +22,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.heads import head_named
 from rdeepsense.model_file import tupled
 from rdeepsense.networks import Architecture, Shape, architecture_named
+from rdeepsense.networks.architecture import built
 
 # What older files call things, by the class they belong to.
 RENAMED = {"DeepSense": {"turn": "rotation_std"}}
@@ -66,7 +67,7 @@ def _without_memory(
             if "meta" not in str(error):
                 raise
     with _most_parameters(tensors):
-        return architecture.build(shape, outputs, 0)
+        return built(architecture, shape, outputs, 0, seed=0)
 
 
 def example_shape(architecture: Architecture, shape: Shape) -> Shape:

@@ -52,7 +52,7 @@ class Single:
         """Predict on the network's own scale, some rows at a time."""
         ready, dtype = prepared(networks[0], forward.device)
         parts = []
-        with torch.no_grad():
+        with torch.no_grad(), ready.drawing(forward.seed, forward.device):
             rows = forward.rows_at_once(X)
             for start in range(0, len(X), rows):
                 x = forward.scaler.transform(X[start : start + rows], dtype).to(forward.device)
@@ -76,9 +76,7 @@ class Sampled:
         samples, device = self.count, forward.device
         rows = max(1, forward.rows_at_once(X) // samples)
         parts = []
-        forked = [device] if device.type == "cuda" else []
-        with torch.no_grad(), torch.random.fork_rng(devices=forked), ready.sampling():
-            torch.manual_seed(forward.seed)
+        with torch.no_grad(), ready.sampling(), ready.drawing(forward.seed, device):
             for start in range(0, len(X), rows):
                 x = forward.scaler.transform(X[start : start + rows], dtype).to(device)
                 drawn = ready(x.repeat(samples, *[1] * (x.ndim - 1))).numpy()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rdeepsense import calibration
+from rdeepsense import calibration, randomness
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
@@ -126,8 +126,7 @@ def _learn(
     model: GP
     record: dict[str, Any]
     try:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(rows.seed)
+        with randomness.drawing(rows.seed, device):
             if target_scaler is None:
                 labels = torch.from_numpy(y).to(x.device)
                 model, record = learn_classes(x, labels, weight, target.outputs, schedule)

@@ -19,6 +19,7 @@ from rdeepsense.heads import head_named
 from rdeepsense.link import Softmax
 from rdeepsense.model_file import Header, Tensors
 from rdeepsense.networks import Architecture, Own, name_of
+from rdeepsense.networks.architecture import built
 
 
 def write_networks(model: Networks, outputs: int, header: Header, tensors: Tensors) -> None:
@@ -101,11 +102,11 @@ def _states(members: int, tensors: Tensors) -> list[Tensors]:
 def _member(
     architecture: Architecture, candidate: Candidate, saved: Header, shape: tuple[int, ...]
 ) -> StochasticNetwork:
-    built = architecture.build(shape, saved["outputs"], 0)
-    example = torch.zeros(2, *example_shape(architecture, shape)).to(next(built.parameters()))
+    plain = built(architecture, shape, saved["outputs"], 0, seed=0)
+    example = torch.zeros(2, *example_shape(architecture, shape)).to(next(plain.parameters()))
     try:
         return convert(
-            built,
+            plain,
             likelihood=candidate.likelihood,
             drop_prob=candidate.drop_prob,
             input_drop_prob=saved["input_drop_prob"],

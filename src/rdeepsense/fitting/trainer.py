@@ -29,6 +29,7 @@ from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.target import Target
 from rdeepsense.heads import head_named
+from rdeepsense.networks.architecture import built
 from rdeepsense.networks.units import tell_units
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
@@ -165,16 +166,14 @@ class Trainer:
     def network(self, candidate: Candidate, member: int) -> StochasticNetwork:
         """Build and convert a network, its layers drawn from the seed."""
         shape, outputs = self.rows.X.shape[1:], self.target.outputs
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.rows.seed + member)
-            network = self.spec.architecture.build(shape, outputs, member)
-            converted = convert(
-                network,
-                likelihood=candidate.likelihood,
-                drop_prob=candidate.drop_prob,
-                input_drop_prob=self.spec.input_drop_prob,
-                example=torch.zeros(2, *shape).to(next(network.parameters())),
-            )
+        network = built(self.spec.architecture, shape, outputs, member, self.rows.seed)
+        converted = convert(
+            network,
+            likelihood=candidate.likelihood,
+            drop_prob=candidate.drop_prob,
+            input_drop_prob=self.spec.input_drop_prob,
+            example=torch.zeros(2, *shape).to(next(network.parameters())),
+        )
         if converted.head.outputs != outputs:
             raise InputError(
                 f"the network's last layer has {converted.head.outputs} outputs, "

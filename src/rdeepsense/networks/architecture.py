@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
+from rdeepsense import randomness
 from rdeepsense.errors import InputError
 
 Shape = tuple[int, ...]  # of one row: (features,), or (time, channels) of a window
@@ -26,7 +27,8 @@ class Architecture(Protocol):
     def build(self, shape: Shape, outputs: int, member: int) -> nn.Module:
         """Build the network of a member, whose last Linear layer has one column per output.
 
-        Initial weights come from torch's generator, which is seeded for each member.
+        Initial weights come from torch's default generator, which is seeded for each member and put
+        back afterwards.
         """
 
     def arguments(self) -> dict[str, Any] | None:  # Any: whatever JSON holds
@@ -55,6 +57,15 @@ class Own:
 
     def arguments(self) -> None:
         return None
+
+
+def built(
+    architecture: Architecture, shape: Shape, outputs: int, member: int, seed: int
+) -> nn.Module:
+    """Build the network of a member, its initial weights a function of the seed alone."""
+    own = architecture.module.modules() if isinstance(architecture, Own) else [architecture]
+    with randomness.initialising(seed + member, randomness.draws_elsewhere(own)):
+        return architecture.build(shape, outputs, member)
 
 
 def name_of(architecture: Architecture) -> str:

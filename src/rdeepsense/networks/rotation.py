@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rdeepsense import randomness
 from rdeepsense.arrays import Floats
 from rdeepsense.networks.units import InputUnits
 
@@ -47,7 +48,14 @@ class RandomRotation(InputUnits):
     def forward(self, x: Tensor) -> Tensor:
         if not (self.training and self.spread):
             return x
-        vector = self.spread * torch.randn(len(x), 1, AXES, dtype=x.dtype, device=x.device)
+        vector = self.spread * torch.randn(
+            len(x),
+            1,
+            AXES,
+            generator=randomness.current(x.device),
+            dtype=x.dtype,
+            device=x.device,
+        )
         raw = (x * self.scale + self.shift).split(self.sensors, dim=-1)
         moved = [_moved(p, vector) if p.shape[-1] == AXES else torch.zeros_like(p) for p in raw]
         return x + torch.cat(moved, -1) / self.scale

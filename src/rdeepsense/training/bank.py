@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 
+from rdeepsense import randomness
 from rdeepsense.dropout import DropoutLinear, StochasticNetwork
+from rdeepsense.dropout.layers import DropoutEntries, dropped
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
 
@@ -37,6 +38,11 @@ class Bank(nn.Module, ABC):
     def width(self) -> int:
         """The most numbers that a layer of a member makes of one row."""
         return max(1, self._moulds[0].width)
+
+    @property
+    def draws_elsewhere(self) -> bool:
+        """Whether a step may draw from torch's default generator."""
+        return randomness.draws_elsewhere(self.modules())
 
     @abstractmethod
     def forward(self, x: Tensor, each: bool = False) -> Params:
@@ -87,6 +93,7 @@ class DenseBank(Bank):
         self.steps: list[nn.Module | int] = []  # an activation, or the number of a layer
         self.drops: list[bool] = []  # whether any member drops before that layer
         self.common: list[float | None] = []  # with what probability, where all drop alike
+        self.ahead: list[Tensor] = []  # what compiled passes compare with the probabilities
         pending = torch.zeros(self.size)
         for modules in zip(*(n.body for n in networks), strict=True):
             # The layer itself drops its input or a Dropout before it does, never both.
@@ -131,6 +138,14 @@ class DenseBank(Bank):
         params: Params = self.head(h)
         return params
 
+    def draw_ahead(self, rows: int) -> None:
+        """Draw the uniform numbers of the next pass: a compiled one knows no generator."""
+        if not self.ahead:
+            pairs = zip(self.weights, self.drops, strict=True)
+            self.ahead = [w.new_empty(self.size, rows, w.shape[1] * drops) for w, drops in pairs]
+        for numbers in self.ahead:
+            numbers.uniform_(generator=randomness.current(numbers.device))
+
     def _layer(self, h: Tensor, layer: int) -> Tensor:
         h = self._drop(h, layer)
         weight: Tensor = self.weights[layer]
@@ -146,14 +161,15 @@ class DenseBank(Bank):
             return h
         keep_prob = self.keep_prob(layer)
         if torch.compiler.is_compiling():
-            return torch.where(torch.rand_like(h) < keep_prob, h / keep_prob, 0.0)
+            return torch.where(self.ahead[layer] < keep_prob, h / keep_prob, 0.0)
         common = self.common[layer]
         if h.is_cuda and common is not None:  # torch's own, which a GPU runs as one kernel
-            return functional.dropout(h, common)
+            return dropped(h, common)
         # Random numbers are what dropout costs: one 64-bit draw serves four entries. A probability
         # of 1 is exact, others to 2^-16. All of this stays in one type a line, which is vectorised.
         bits = torch.empty((h.numel() + 3) // 4, dtype=torch.int64, device=h.device)
-        kept = kept_entries(bits.random_(-(2**63), None), self.threshold(layer), h.shape)
+        bits.random_(-(2**63), None, generator=randomness.current(h.device))
+        kept = kept_entries(bits, self.threshold(layer), h.shape)
         return h * kept.to(h.dtype).div_(keep_prob)
 
     def clip_gradients(self, gradients: list[Tensor], limit: float) -> None:
@@ -238,7 +254,7 @@ def kept_entries(bits: Tensor, threshold: Tensor, shape: torch.Size) -> Tensor:
 def _is_dense(network: StochasticNetwork) -> bool:
     """Tell whether a network is a flat Sequential of converted layers, dropouts and activations."""
     return isinstance(network.body, nn.Sequential) and all(
-        isinstance(m, DropoutLinear) or type(m) is nn.Dropout or type(m) in ELEMENTWISE
+        isinstance(m, DropoutLinear) or type(m) in (nn.Dropout, DropoutEntries, *ELEMENTWISE)
         for m in network.body
     )
 

@@ -8,11 +8,12 @@ between the matrix products as well; it takes seconds, so only a long training e
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 
+from rdeepsense import randomness
+from rdeepsense.process_wide import tensor_cores
 from rdeepsense.training.bank import DenseBank
 from rdeepsense.training.step import Step
 
@@ -49,6 +50,7 @@ class _Captured:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._stream = torch.cuda.Stream(step.device)
         self._eager: _Eager | None = None
+        self._compiled = compiled
         if compiled:
             # One code object serves all runs, and torch stops compiling it after a few.
             torch.compiler.reset()
@@ -64,23 +66,37 @@ class _Captured:
             self._taken += 1
             self._stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self._stream), tensor_cores():
-                self._step()
+                self._run()
             torch.cuda.current_stream().wait_stream(self._stream)
         else:
             self._record()
             self()
 
+    def _run(self) -> None:
+        if self._compiled and isinstance(self._step.bank, DenseBank):
+            self._step.bank.draw_ahead(self._step.order.shape[1])
+        self._step()
+
     def _record(self) -> None:
-        generator = torch.cuda.default_generators[torch.cuda.current_device()]
-        before = generator.get_state()
+        device = self._step.device
+        number = torch.cuda.current_device() if device.index is None else device.index
+        generators = [torch.cuda.default_generators[number]]  # every recording has this one
         graph = torch.cuda.CUDAGraph()
+        own = randomness.current(device)
+        if own is not None:
+            generators.append(own)
+            graph.register_generator_state(own)
+        before = [generator.get_state() for generator in generators]
+        # Other threads may use the GPU meanwhile.
+        recording = torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local")
         try:
-            with tensor_cores(), torch.cuda.graph(graph, stream=self._stream):
-                self._step()
+            with tensor_cores(), recording:
+                self._run()
         except Exception as error:
             # A recording that broke off leaves the random numbers in recording mode.
-            generator.graphsafe_set_state(torch.Generator("cuda").graphsafe_get_state())
-            generator.set_state(before)
+            for generator, state in zip(generators, before, strict=True):
+                generator.graphsafe_set_state(torch.Generator(device).graphsafe_get_state())
+                generator.set_state(state)
             self._eager = _Eager(self._step)
             warnings.warn(
                 "this network's training step cannot be recorded as a CUDA graph "
@@ -89,14 +105,3 @@ class _Captured:
             )
         else:
             self._graph = graph
-
-
-@contextmanager
-def tensor_cores() -> Iterator[None]:
-    """Compute a GPU's matrix products in TF32, whatever is set outside."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)

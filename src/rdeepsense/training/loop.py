@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
 
 import torch
 from torch import Tensor
 
+from rdeepsense import randomness
 from rdeepsense.errors import CheckpointError, TrainingError
 from rdeepsense.model_file import under
+from rdeepsense.process_wide import tensor_cores
 from rdeepsense.progress import Progress, Silent
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.average import EVERY, MovingAverage
 from rdeepsense.training.bank import Bank
 from rdeepsense.training.checkpoint import Checkpoint, fingerprint
 from rdeepsense.training.checkpoint_state import check_state
-from rdeepsense.training.cuda import accelerate, tensor_cores
+from rdeepsense.training.cuda import accelerate
 from rdeepsense.training.dense_step import step_for
 from rdeepsense.training.interrupt import StopOnInterrupt
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
@@ -33,6 +35,8 @@ from rdeepsense.training.threads import sensible_threads
 
 # Of one layer, over all members and rows: what bounds the memory of a validation pass.
 VALIDATION_ACTIVATIONS = {"cpu": 4_000_000, "cuda": 200_000_000}
+
+DRAWN = "masks of a generator of their own"  # a checkpoint with others cannot be taken up
 
 
 def train(
@@ -58,7 +62,7 @@ def train(
     progress = progress or Silent()
     device = rows.x.device
     with (
-        _separate_random_numbers(device),
+        randomness.drawing(schedule.seed, device, bank.draws_elsewhere),
         sensible_threads(bank.size * schedule.batch_size * bank.width**2),
         StopOnInterrupt() as stop,
         closing(progress),
@@ -139,7 +143,6 @@ class _Run:
         self.average = MovingAverage(bank, schedule.steps)
         self.stopped = False  # every member has waited too long for a new best
         self._window = -1
-        torch.manual_seed(schedule.seed)  # the masks; batches have a seed for each epoch
 
     def finished(self) -> bool:
         return self.stopped or self.steps >= self.schedule.last_step
@@ -177,7 +180,7 @@ class _Run:
 
     def fingerprint(self) -> str:
         decay = self.one_step.weight_decay.tolist()
-        settings = f"{self.schedule} {self.rule} {decay} {self.bank.describe()}"
+        settings = f"{DRAWN} {self.schedule} {self.rule} {decay} {self.bank.describe()}"
         data = [*self.rows.signature(), *self.validation.signature()]
         return fingerprint(settings, [*self.bank.state_dict().values(), *data])
 
@@ -194,9 +197,7 @@ class _Run:
         tensors |= {"best_nll": self.best_nll, "best_step": self.best_step, "stale": self.stale}
         if self.history:
             tensors["history"] = torch.stack(self.history)
-        tensors["random.cpu"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
+        tensors |= {f"random.{name}": state for name, state in randomness.states().items()}
         return tensors
 
     def _moments(self) -> list[tuple[str, list[Tensor]]]:
@@ -222,16 +223,7 @@ class _Run:
         self.stopped = bool((self.stale >= self.schedule.patience).all())
         self.history = list(tensors["history"]) if "history" in tensors else []
         try:
-            torch.set_rng_state(tensors["random.cpu"])
-            if self.device.type == "cuda":
-                torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
+            randomness.restore(under("random", tensors))
         except RuntimeError as error:
-            raise CheckpointError(f"{saver.path}: random.cpu is no state: {error}") from error
+            raise CheckpointError(f"{saver.path}: random is no state: {error}") from error
         return self.steps
-
-
-@contextmanager
-def _separate_random_numbers(device: torch.device) -> Iterator[None]:
-    """Leave the caller's random numbers as they were."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        yield

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-import torch
+from rdeepsense.process_wide import torch_threads
 
 ONE_THREAD_BELOW = 16_000_000  # multiply-adds of the widest layer, over members and rows
 
 
-@contextmanager
-def sensible_threads(work: int) -> Iterator[None]:
+def sensible_threads(work: int) -> AbstractContextManager[None]:
     """Use one thread for small steps; the number that was set comes back afterwards."""
-    before = torch.get_num_threads()
-    if work < ONE_THREAD_BELOW:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return torch_threads(1 if work < ONE_THREAD_BELOW else None)

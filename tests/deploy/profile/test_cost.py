@@ -38,7 +38,7 @@ def test_counts(
 def test_passes_differ_and_end_in_mean_and_variance(
     estimator: str, classes: bool, parameters: int, batched: bool
 ) -> None:
-    torch.manual_seed(0)
+    before = torch.get_rng_state()
     with cost.one_thread():
         assert torch.get_num_threads() == 1
         made = cost.prediction(PassPlan.of(estimator, 3, (50,), 2, classes, 20), batched)()
@@ -46,6 +46,7 @@ def test_passes_differ_and_end_in_mean_and_variance(
     for mean, variance in made:
         assert mean.shape == variance.shape == (2,)
     assert (made[0][1] > 0).all()  # dropout was on
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_one_pass_is_deterministic_and_members_differ() -> None:

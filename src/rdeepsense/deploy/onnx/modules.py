@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import io
-import warnings
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from rdeepsense.errors import InputError, require
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.guard import REACH
 from rdeepsense.link import Softmax, evaluate
+from rdeepsense.process_wide import quiet
 
 
 # Any: a ModelProto, as onnx comes without types.
@@ -37,9 +37,8 @@ def module_graph(fitted: Fitted, last: DenseLayer, output: Output) -> Any:
     names = output_names(output) + (() if fitted.guard is None else NAMES)
     dynamic = {name: {0: "batch"} for name in (INPUT, *names)}
     content = io.BytesIO()
-    with warnings.catch_warnings():
+    with quiet():
         # Of torch's two exporters this one needs no further library and keeps GRU and LSTM whole.
-        warnings.simplefilter("ignore")
         try:
             torch.onnx.export(
                 _WholeModel(fitted, last, output).eval(),

@@ -16,10 +16,13 @@ from itertools import pairwise
 
 import torch
 
+from rdeepsense import randomness
 from rdeepsense.deploy.profile.energy import Meter
 from rdeepsense.dropout import convert
 from rdeepsense.heads import head_named
-from rdeepsense.networks import dense
+from rdeepsense.networks import Dense
+from rdeepsense.networks.architecture import built
+from rdeepsense.process_wide import torch_threads
 
 BYTES_OF_A_NUMBER = 4  # float32
 ROUND_SECONDS = 5e-3  # of one method in one round
@@ -71,14 +74,9 @@ class PassPlan:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run torch on one thread, without gradients."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        torch.set_num_threads(threads)
+    """Run torch on one thread, without gradients, with masks of a fixed seed."""
+    with torch_threads(1), torch.inference_mode(), randomness.drawing(0):
+        yield
 
 
 def prediction(plan: PassPlan, batched: bool = False) -> Call:
@@ -89,11 +87,12 @@ def prediction(plan: PassPlan, batched: bool = False) -> Call:
     """
     inputs, *hidden, columns = plan.widths
     outputs = columns // head_named(plan.likelihood).link.columns
-    networks = [
-        convert(dense(inputs, hidden, outputs), plan.likelihood, drop_prob=0.1).eval()
-        for _ in range(plan.passes if plan.ensemble else 1)
-    ]
-    row = torch.randn(1, inputs)
+    bodies = (
+        built(Dense(hidden), (inputs,), outputs, member, seed=0)
+        for member in range(plan.passes if plan.ensemble else 1)
+    )
+    networks = [convert(body, plan.likelihood, drop_prob=0.1).eval() for body in bodies]
+    row = torch.linspace(-1, 1, inputs)[None]
     if plan.passes == 1:
         return lambda: networks[0](row)
     if not plan.ensemble:
