@@ -223,7 +223,7 @@ def test_an_export_is_the_single_pass(model: rds.RDeepSenseClassifier, tmp_path:
     X = motion(30, 1)[0].astype(np.float32)
     rds.export(model, tmp_path / "m.onnx", to="onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"x": X})
+    (found,) = session.run(["probs"], {"x": X})
     assert np.abs(found - model.predict_proba(X)).max() < 1e-5
 
 

@@ -57,7 +57,7 @@ def put(name: str, value: Any) -> Callable[[File], None]:
         (tensor("best_step", lambda step: step + 10**6), "best_step is not within the"),
         (tensor("history", lambda h: h[:-1]), "history has shape"),
         (tensor("kept.weights.0", lambda w: w * np.nan), "kept.weights.0 holds NaN"),
-        (tensor("random.cpu", lambda state: state * 0 + 255), "random.cpu is no state"),
+        (tensor("random.0", lambda state: state * 0 + 255), "random is no state"),
     ],
 )
 def test_a_state_of_no_run_is_refused(

@@ -101,9 +101,8 @@ def test_damaged_files_are_refused(path: Path) -> None:
         damaged = bytearray(data)
         damaged[at] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
-        with pytest.raises(
-            ModelFileError, match="corrupted|no rdeepsense|no folded|truncated|the tensor"
-        ):
+        refusal = "corrupted|no rdeepsense|no folded|truncated|the tensor"
+        with pytest.raises(ModelFileError, match=refusal):
             load(path)
 
 
