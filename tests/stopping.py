@@ -1,5 +1,13 @@
-"""A progress that breaks a training off at a step, as a crash would."""
+"""Ways to break a training off: as a crash would, or as Ctrl-C does; and what to compare then."""
 
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from rdeepsense import model_file
 from rdeepsense.progress import Silent
 
 
@@ -14,3 +22,32 @@ class StopAt(Silent):
     def update(self, done: int, note: str) -> None:
         if done == self._step:
             raise StopError
+
+
+class Steps:
+    """Counts the steps of all trainings, and presses Ctrl-C after one of them.
+
+    `accelerate` is to stand in the place of the loop's.
+    """
+
+    def __init__(self, press_at: int | None = None) -> None:
+        self.press_at, self.taken = press_at, 0
+
+    def accelerate(self, step: Callable[[], None], *_: object) -> Callable[[], None]:
+        def take() -> None:
+            step()
+            self.taken += 1
+            if self.taken == self.press_at:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return take
+
+
+def content(model: object, path: Path) -> tuple[dict[str, object], dict[str, bytes]]:
+    """Return all that a model's file says, but for how long training took and when it went on."""
+    model.save(path)  # type: ignore[attr-defined]
+    header, tensors = model_file.read(path)
+    for changing in ("seconds", "resumed_at"):
+        header["training"].pop(changing, None)
+    del header["sha256"]
+    return header, {name: tensor.tobytes() for name, tensor in tensors.items()}

@@ -149,7 +149,7 @@ def test_outputs_are_whole_or_absent(
     before = sorted(path.name for path in tmp_path.iterdir())
 
     def fails(*_: object) -> None:
-        raise OSError(28, "No space left on device", "p.csv")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fails)
     for args in (
@@ -158,7 +158,7 @@ def test_outputs_are_whole_or_absent(
         ("fit", csv, "--target", "y", "--epochs", 1, "-o", "other"),
     ):
         result = run(*args)
-        assert (result.code, result.err) == (1, "error: p.csv: No space left on device\n")
+        assert (result.code, result.err) == (1, f"error: {args[-1]}: No space left on device\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from numpy.typing import NDArray
+from stopping import Steps, content
 
 import rdeepsense as rds
 from rdeepsense.data import stream
@@ -22,6 +23,7 @@ from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import CheckpointError, InputError
 from rdeepsense.experiments.tasks.known_truth import FEATURES, kl_from_truth, simulate
 from rdeepsense.fitting import stream_trainer
+from rdeepsense.training import loop
 
 SMALL = 60_000  # bytes: windows of some 200 rows
 
@@ -285,6 +287,25 @@ def test_a_killed_fit_goes_on_and_only_with_its_own_files(
     shutil.copy(folder / "1.parquet", folder / "2.parquet")
     with pytest.raises(CheckpointError, match="other data"):
         quick(checkpoint=path).fit(folder, "y", memory=SMALL)
+
+
+def test_ctrl_c_and_resume_is_never_stopped(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(path: Path | None) -> rds.RDeepSenseRegressor:
+        return quick(checkpoint=path, likelihood="auto").fit(folder, "y", memory=SMALL)
+
+    counted = Steps()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "accelerate", counted.accelerate)
+        whole = content(fit(None), tmp_path / "whole")
+    for step in (counted.taken // 3, counted.taken - 1):
+        path = tmp_path / f"{step}.ckpt"
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "accelerate", Steps(step).accelerate)
+            with pytest.warns(rds.InterruptedTraining):
+                fit(path)
+        assert content(fit(path), tmp_path / "resumed") == whole
 
 
 def test_a_file_that_disappears_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

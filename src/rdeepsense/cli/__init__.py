@@ -8,11 +8,10 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
+from rdeepsense.cli.stderr import RED, YELLOW, print_line
 from rdeepsense.errors import RDeepSenseError, require
 
 __all__ = ["main"]
-
-RED, YELLOW, PLAIN = "\033[31m", "\033[33m", "\033[0m"
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
@@ -28,7 +27,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     except (RDeepSenseError, ValueError, OSError) as error:
         if options["debug"]:
             raise
-        _print_line("error", RED, _one_line(error))
+        print_line("error", RED, _one_line(error))
         sys.exit(1)
     sys.exit(0)
 
@@ -50,11 +49,4 @@ def _one_line(error: Exception) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    _print_line("warning", YELLOW, " ".join(str(message).split()))
-
-
-def _print_line(word: str, colour: str, text: str) -> None:
-    """Print one line on stderr; by hand, because rich may be what is missing."""
-    if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
-        word, text = f"{colour}{word}", f"{text}{PLAIN}"
-    print(f"{word}: {text}", file=sys.stderr)
+    print_line("warning", YELLOW, " ".join(str(message).split()))

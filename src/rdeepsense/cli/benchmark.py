@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense.cli.stopping import finished_cells, stoppable
 from rdeepsense.cli.terminal import Terminal, make_folder, new_table, write_json
 from rdeepsense.errors import InputError, RDeepSenseError, require
 from rdeepsense.files import write_whole
@@ -65,17 +67,18 @@ def uci(
     code make other cells.
     """
     chosen = methods or (METHODS + (",GP" if find_spec("gpytorch") else ""))
-    run_uci(
-        data=data,
-        datasets=_words(datasets),
-        splits=_numbers(splits),
-        methods=chosen.split(","),
-        out=out,
-        jobs=jobs,
-        hidden=_widths(hidden),
-        seed=seed,
-        quiet=quiet,
-    )
+    with stoppable(partial(finished_cells, out)):
+        run_uci(
+            data=data,
+            datasets=_words(datasets),
+            splits=_numbers(splits),
+            methods=chosen.split(","),
+            out=out,
+            jobs=jobs,
+            hidden=_widths(hidden),
+            seed=seed,
+            quiet=quiet,
+        )
 
 
 def run_uci(

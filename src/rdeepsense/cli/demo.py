@@ -6,6 +6,7 @@ with the report that `rdeepsense reproduce` writes.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ import typer
 
 from rdeepsense.cli.reproduce import check_complete
 from rdeepsense.cli.scores import COVERAGES
+from rdeepsense.cli.stopping import finished_cells, stoppable
 from rdeepsense.cli.terminal import Terminal, make_folder, new_table, write_json
 from rdeepsense.errors import require
 
@@ -53,8 +55,9 @@ def demo(
     the task, simulated taxi trips, to a folder of its own. Takes two minutes or so on two cores.
     """
     terminal = Terminal()
-    known_truth_tour(out, seed, terminal)
-    task_tour(out / TASK, seed, terminal)
+    with stoppable(partial(finished_cells, out / TASK)):
+        known_truth_tour(out, seed, terminal)
+        task_tour(out / TASK, seed, terminal)
     terminal.line(GO_ON)
 
 

@@ -12,6 +12,7 @@ import typer
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.folder import Folder
 from rdeepsense.cli.memory_table import MemoryTable
+from rdeepsense.cli.stopping import kept_state, stop, stoppable
 from rdeepsense.cli.table import read_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
 from rdeepsense.errors import InputError, require
@@ -100,6 +101,12 @@ def fit(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Save the state here and go on from it after a stop.")
     ] = None,
+    partial: Annotated[
+        bool,
+        typer.Option(
+            "--partial", help="After Ctrl-C, let the partial model take the place of --output."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the figures to this file too.")] = None,
@@ -141,37 +148,43 @@ def fit(
         "verbose": not quiet,
     }
     model = _estimator(classes, likelihood, settings)
-    source.fit(model)
-    model.describe(
-        target,
-        {name: units[name] for name in target if name in units} or None,
-        {name: units[name] for name in source.inputs if name in units} or None,
-    )
-    replaced = output.exists()
-    model.save(output)
+    with stoppable(lambda: kept_state(checkpoint)):
+        source.fit(model)
+        model.describe(
+            target,
+            {name: units[name] for name in target if name in units} or None,
+            {name: units[name] for name in source.inputs if name in units} or None,
+        )
+        if model.training_["interrupted"]:
+            path = output if partial else output.with_name(f"{output.stem}.partial{output.suffix}")
+            model.save(path)
+            stop(f"{path} holds the best step so far; {kept_state(checkpoint)}")
+        replaced = output.exists()
+        model.save(output)
 
-    if constant := model.fitted_.training.constant_inputs:
-        terminal.line(f"constant  {some(constant)}: as good as one number in these rows")
-    if model.selection_:
-        terminal.line(f"chosen    {_choice(model, model.selection_)}")
-    closing = source.score(terminal, model)
-    terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
-    if plot is not None:
-        from rdeepsense.experiments.report.saving import save
-        from rdeepsense.plot.selection import plot_selection
+    with stoppable(lambda: f"{output} is the finished model; what comes after it is not done"):
+        if constant := model.fitted_.training.constant_inputs:
+            terminal.line(f"constant  {some(constant)}: as good as one number in these rows")
+        if model.selection_:
+            terminal.line(f"chosen    {_choice(model, model.selection_)}")
+        closing = source.score(terminal, model)
+        terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
+        if plot is not None:
+            from rdeepsense.experiments.report.saving import save
+            from rdeepsense.plot.selection import plot_selection
 
-        for path in save(plot_selection(model), plot):
-            terminal.line(f"wrote {path}")
-    if json is not None:
-        task_name = "classification" if classes else "regression"
-        content = {
-            "task": task_name,
-            "rows": dict(closing.rows),
-            "inputs": source.inputs,
-            closing.name: plain(closing.scores),
-        }
-        write_json(json, content)
-        terminal.line(f"wrote {json}")
+            for path in save(plot_selection(model), plot):
+                terminal.line(f"wrote {path}")
+        if json is not None:
+            task_name = "classification" if classes else "regression"
+            content = {
+                "task": task_name,
+                "rows": dict(closing.rows),
+                "inputs": source.inputs,
+                closing.name: plain(closing.scores),
+            }
+            write_json(json, content)
+            terminal.line(f"wrote {json}")
 
 
 def _units(given: list[str], known: list[str]) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rdeepsense.cli.data import fetch_hint
+from rdeepsense.cli.stopping import finished_cells, stoppable
 from rdeepsense.cli.terminal import Terminal, make_folder, new_table
 from rdeepsense.errors import InputError, RDeepSenseError, require
 
@@ -60,16 +62,17 @@ def reproduce(
     make_folder(out)
     terminal = Terminal(quiet)
     chosen = None if methods is None else methods.split(",")
-    with fetch_hint(data):
-        outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
-    terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
-    found = verdicts(outcome.results.claims, list(outcome.results.tasks))
-    table = new_table("What holds", ["claim", *found.header[2:]])
-    for claim, _, *row in found.rows:
-        table.add_row(claim, *("?" if verdict == "not decidable" else verdict for verdict in row))
-    terminal.table(table)
-    terminal.line(found.caption.replace("not decidable", "not decidable (?)"))
-    report_files(terminal, [out / RESULTS, *write(outcome.results, out)])
+    with stoppable(partial(finished_cells, out)):
+        with fetch_hint(data):
+            outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
+        terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
+        found = verdicts(outcome.results.claims, list(outcome.results.tasks))
+        table = new_table("What holds", ["claim", *found.header[2:]])
+        for claim, _, *row in found.rows:
+            table.add_row(claim, *("?" if said == "not decidable" else said for said in row))
+        terminal.table(table)
+        terminal.line(found.caption.replace("not decidable", "not decidable (?)"))
+        report_files(terminal, [out / RESULTS, *write(outcome.results, out)])
     check_complete(outcome)
 
 

@@ -56,16 +56,21 @@ def check_outputs(outputs: dict[str, Path | None], inputs: tuple[Path, ...] = ()
     for option, path in outputs.items():
         if path is None:
             continue
-        folder = path.parent
+        real = Path(os.path.realpath(path))
         if path.is_dir():
             raise InputError(f"{option} {path}: is a folder; give the name of a file")
+        if real.is_symlink():
+            raise InputError(f"{option} {path}: is a link that leads to itself")
+        if path.exists() and not path.is_file():  # a device or a pipe, which has no folder
+            continue
+        folder = real.parent if path.is_symlink() else path.parent
         if not folder.is_dir():
             raise InputError(f"{option} {path}: there is no folder {folder}; create it first")
         if not os.access(folder, os.W_OK):
             raise InputError(f"{option} {path}: the folder {folder} cannot be written to")
-        if any(path.resolve() == other.resolve() for other in inputs):
+        if any(real == Path(os.path.realpath(other)) for other in inputs):
             raise InputError(f"{option} {path}: would overwrite the input; give another name")
-    given = {option: path.resolve() for option, path in outputs.items() if path is not None}
+    given = {o: os.path.realpath(path) for o, path in outputs.items() if path is not None}
     if len(set(given.values())) < len(given):
         raise InputError(f"{' and '.join(given)} must be different files")
 

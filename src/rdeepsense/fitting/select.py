@@ -33,9 +33,11 @@ def select(trainer: Trainer) -> TrainedModel:
     """Train the grid of the specification and return the best candidate's networks."""
     grid, criterion = trainer.spec.grid, trainer.spec.criterion
     few = len(trainer.rows.validation) < FEW_VALIDATION_ROWS and trainer.rows.split_off
-    if len(grid) > 1 and few and criterion == "nll" and trainer.can_fold:
-        return _cross_validated(trainer)
-    return _held_out(trainer)
+    fold = len(grid) > 1 and few and criterion == "nll" and trainer.can_fold
+    trained = _cross_validated(trainer) if fold else _held_out(trainer)
+    # A winner that was trained to its end may have won only because the others were not.
+    details = {**trained.training.details, "interrupted": trainer.interrupted}
+    return replace(trained, training=replace(trained.training, details=details))
 
 
 def _held_out(trainer: Trainer) -> TrainedModel:

@@ -139,7 +139,8 @@ class Trainer:
             schedule = replace(schedule, evaluate_every=stop_at)
         alphas = [c.alpha for c in group for _ in range(folds * spec.members)]
         self._banks += 1
-        path = spec.checkpoint
+        # After an interrupt this is a bank that the run itself may never come to.
+        path = None if self.interrupted else spec.checkpoint
         done, record = train_networks(
             networks,
             spec.scoring_rule(alphas),
@@ -217,7 +218,6 @@ class Trainer:
             "planned_steps": schedule.last_step,
             **asdict(schedule),
             **asdict(record),
-            "interrupted": self.interrupted,  # in this bank or one before it
             "best_nll": record.best_nll[own],
             "best_step": record.best_step[own],
             "history": [nll[own] for nll in record.history],

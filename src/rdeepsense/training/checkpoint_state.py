@@ -60,7 +60,7 @@ def _check_header(header: Header, last_step: int) -> None:
     step = whole(0, last_step)
     check_fields(header, {"steps": step, "evaluated_at": several(step, 2 * last_step + 1)})
     at = header["evaluated_at"]
-    if at != sorted(at) or (at and at[-1] > header["steps"]):
+    if at != sorted(set(at)) or (at and at[-1] > header["steps"]):
         raise InputError(f"evaluated_at = {at!r:.60} does not rise to steps = {header['steps']}")
 
 

@@ -14,8 +14,11 @@ class StopOnInterrupt:
         self.requested = False
 
     def __enter__(self) -> StopOnInterrupt:
-        # Only the main thread may handle signals; elsewhere Ctrl-C is not ours to catch.
-        self._handles = threading.current_thread() is threading.main_thread()
+        # Only the main thread may handle signals, and a process told to ignore Ctrl-C does so.
+        self._handles = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) != signal.SIG_IGN
+        )
         if self._handles:
             self._before = signal.signal(signal.SIGINT, self._stop)
         return self

@@ -56,7 +56,8 @@ def train(
     The weight decay is AdamW's, on weights only: W <- (1 - lr decay) W before each step, one per
     member. `mode` is how a GPU takes its steps ("eager", "captured", "compiled"; None chooses).
     With a `checkpoint` path the state is saved there as training goes on, and a run whose
-    state is found there goes on from it.
+    state is found there goes on from it. Ctrl-C ends the run between two steps; what it has then is
+    evaluated for the caller alone.
     """
     begin = time.monotonic()
     progress = progress or Silent()
@@ -78,10 +79,11 @@ def train(
                 progress.update(run.steps, f"validation NLL {run.best_nll.min():.3f}")
             if saver and saver.due():
                 run.save(saver)
-        if not run.evaluated_at or stop.requested:
-            run.evaluate()
         if saver:
             run.save(saver)
+        # After saving: no evaluation off schedule may be part of what a resumed run goes on from.
+        if run.evaluated_at[-1:] != [run.steps]:
+            run.evaluate()
     if not torch.isfinite(run.best_nll).all():
         raise TrainingError(
             "training diverged: the validation NLL was never finite; lower learning_rate, or look "

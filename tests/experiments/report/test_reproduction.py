@@ -20,6 +20,7 @@ from rdeepsense.experiments.paper.claims import ClaimVerdict
 from rdeepsense.experiments.paper.results import StudyResults
 from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.paper.trainings import EnergySource
+from rdeepsense.experiments.report import reproduction
 from rdeepsense.experiments.report.alpha_figures import alpha_study
 from rdeepsense.experiments.report.calibration_panels import calibration
 from rdeepsense.experiments.report.cell_text import area, choices, number, span
@@ -35,6 +36,7 @@ from rdeepsense.experiments.report.risk_figures import groups, risk_coverage
 from rdeepsense.experiments.report.spread_figures import spread
 from rdeepsense.experiments.report.summary_tables import datasets, glance, measurements, verdicts
 from rdeepsense.experiments.report.task_tables import beyond, costs, paper_table
+from rdeepsense.files import write_whole
 
 REGRESSION = ("calibration", "cost", "quality-energy", "alpha", "spread", "groups", "risk",
               "examples", "faults")  # fmt: skip
@@ -540,3 +542,27 @@ def test_the_same_results_give_the_same_bytes(results: dict[str, Any], tmp_path:
     assert [path.name for path in first] == [path.name for path in second]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))
     assert {path.name for path in first} >= {"report.html", "report.md", "BPEst-calibration.svg"}
+
+
+def test_a_report_that_was_stopped_half_way_is_not_taken_for_an_old_one(
+    results: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One report, half of another, and the first again: its stamp must not outlive its files."""
+    monkeypatch.setattr(reproduction, "sections", lambda found: [])
+    monkeypatch.setattr(reproduction, "report_page", lambda title, opening, parts: opening)
+    first = StudyResults.from_json(results)
+    write(first, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+
+    def stopped(path: Path, text: str) -> None:
+        if path.name == "report.md":
+            raise KeyboardInterrupt
+        write_whole(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reproduction, "write_whole", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            write(replace(first, preset="other"), tmp_path)
+    assert (tmp_path / "report.html").read_text() != page
+    write(first, tmp_path)
+    assert (tmp_path / "report.html").read_text() == page

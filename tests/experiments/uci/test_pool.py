@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -44,3 +45,36 @@ def test_workers_end_with_a_killed_parent() -> None:
         assert [parent.stdout.readline() for _ in range(2)] == [b"started\n"] * 2
         parent.kill()
         assert parent.stdout.read() == b""  # ends when the last worker has closed its output
+
+
+STOPPED = """
+import os
+from functools import partial
+from types import SimpleNamespace
+from rdeepsense.experiments.uci.pool import run_each
+wait = partial(exec, "import signal; print('started', flush=True); signal.pause()", {})
+if __name__ == "__main__":
+    print(os.getpid(), flush=True)
+    try:
+        list(run_each([SimpleNamespace(run=wait), SimpleNamespace(run=wait)], 2))
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
+"""
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["the parent alone", "as at a terminal"])
+def test_ctrl_c_ends_the_workers_without_a_word_of_theirs(group: bool) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        number = int(parent.stdout.readline())
+        assert [parent.stdout.readline() for _ in range(2)] == [b"started\n"] * 2
+        (os.killpg if group else os.kill)(number, signal.SIGINT)
+        assert parent.stdout.read() == b"stopped\n"  # ends when the last worker has ended
+        assert parent.stderr.read() == b""
+        assert parent.wait() == 0

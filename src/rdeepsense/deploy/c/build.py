@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from rdeepsense.deploy.c.measure import compiler
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.errors import InputError
+from rdeepsense.files import hidden_beside, sweep
 
 LIBRARY = ("-std=c99", "-O3", "-march=native", "-shared", "-fPIC")
 
@@ -62,8 +62,8 @@ def build(cc: str, program: Program, targets: Sequence[Target]) -> list[Path]:
     if all(path.exists() for path in paths):
         return paths
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=cache) as name:
-        folder = Path(name)
+    sweep(cache)
+    with hidden_beside(cache / "build", os.mkdir) as folder:
         _write(folder, program.files)
         objects = []
         for source in program.sources:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.options import Options
 from rdeepsense.errors import InputError
+from rdeepsense.files import check_strangers, write_folder
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.progress import Progress
 
@@ -70,7 +68,7 @@ def export_c99(
     content = report.to_json()
     files["README.md"] = readme(source, content)
     files["report.json"] = json.dumps(content, indent=2, allow_nan=False) + "\n"
-    write_folder(folder, files)
+    write_folder(folder, files, FILES)
     return report
 
 
@@ -78,24 +76,15 @@ def check_folder(folder: Path) -> None:
     """Refuse a folder that holds anything but an earlier export."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; give the name of a folder")
-    strange = [p.name for p in folder.iterdir() if p.name not in FILES] if folder.exists() else []
-    if strange:
-        raise InputError(f"{folder}: holds {strange[0]!r}, which is no part of an export")
+    if folder.exists():
+        check_strangers(folder, FILES)
+    if folder.resolve() == Path.cwd():
+        raise InputError(
+            f"{folder}: is the folder you are in, and an export replaces its folder as one; give "
+            "a folder inside or call from outside of it"
+        )
     if not folder.resolve().parent.is_dir():
         raise InputError(f"{folder}: there is no folder {folder.parent}; create it first")
-
-
-def write_folder(folder: Path, files: dict[str, str]) -> None:
-    """Write all files or none, but for a stop in the middle of the last few renames."""
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.resolve().parent))
-    try:
-        for name, text in files.items():
-            (beside / name).write_text(text)
-        folder.mkdir(exist_ok=True)
-        for name in files:
-            os.replace(beside / name, folder / name)
-    finally:
-        shutil.rmtree(beside)
 
 
 def sure_thresholds(running: Runner, X: NDArray[Any], share: float) -> NDArray[np.float64] | None:

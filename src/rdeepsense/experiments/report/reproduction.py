@@ -30,6 +30,7 @@ def write(results: StudyResults, out: Path) -> list[Path]:
     found = _written(stamp, digest)
     if found:
         return found
+    stamp.unlink(missing_ok=True)  # until all of the report is of these results
     parts = sections(results)
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)

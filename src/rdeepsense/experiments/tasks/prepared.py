@@ -8,8 +8,6 @@ simulated targets cannot be stored, so simulated tasks are not: their seed makes
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.tasks.task import Task
+from rdeepsense.files import replacing
 
 KEY = b"rdeepsense.task"
 VERSION = 1
@@ -40,16 +39,8 @@ def write(task: Task, path: Path, row_group: int = ROW_GROUP) -> None:
     about: dict[str, Any] = {"version": VERSION, "flat": task.y.ndim == 1}
     about |= {field: getattr(task, field) for field in TEXTS + TUPLES}
     table = arrow.table(columns).replace_schema_metadata({KEY: json.dumps(about).encode()})
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            parquet.write_table(table, file, compression="zstd", row_group_size=row_group)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    finally:
-        Path(beside).unlink(missing_ok=True)
+    with replacing(path) as file:
+        parquet.write_table(table, file, compression="zstd", row_group_size=row_group)
 
 
 def read(path: Path) -> Task:

@@ -7,7 +7,6 @@ import lzma
 import os
 import shutil
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from rdeepsense.errors import InputError
+from rdeepsense.files import hidden_beside, sweep
 
 MOST_BYTES = 1 << 36  # of all that one archive holds, archives inside it counted too
 MOST_RATIO = 100  # of these to the archive's own bytes; sensor data as text has about 10
@@ -46,6 +46,7 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str]) -> list[Path]:
     """
     size = archive.stat().st_size
     most = min(MOST_BYTES, max(ALWAYS_BYTES, MOST_RATIO * size))
+    sweep(folder)
     return sorted(_Unpacking(archive, folder, wanted, most).files(archive, ()))
 
 
@@ -102,10 +103,8 @@ class _Unpacking:
         path: PurePosixPath,
         place: tuple[str, ...],
     ) -> None:
-        handle, name = tempfile.mkstemp(prefix=".unpacked.", dir=self.folder)
-        beside = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as target:
+        with hidden_beside(self.folder / path.name) as beside:
+            with beside.open("wb") as target:
                 try:
                     with opened.open(member) as source:
                         shutil.copyfileobj(source, target, 1 << 20)
@@ -116,11 +115,8 @@ class _Unpacking:
                 return
             if self.folder / path.name in self.written:
                 raise InputError(f"{self.archive}: holds two files named {path.name}")
-            os.chmod(beside, 0o644)
             os.replace(beside, self.folder / path.name)
             self.written.add(self.folder / path.name)
-        finally:
-            beside.unlink(missing_ok=True)
 
     def _count_bytes(self, size: int, place: tuple[str, ...]) -> None:
         """Count what a member says it holds: zipfile never gives more of it than that."""

@@ -23,7 +23,7 @@ from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial
 
 # Code that no figure of a benchmark follows from.
 IRRELEVANT_CODE = ("cli", "deploy", "plot", *(f"experiments/{room}" for room in (
-    "paper", "report", "tasks", "uci", "cell_file.py", "compare.py", "machine.py",
+    "paper", "report", "tasks", "uci", "cell_file.py", "compare.py", "completing.py", "machine.py",
     "sensor.py", "text_table.py")))  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -42,6 +43,7 @@ def run_each(work: Sequence[Work[Result]], jobs: int) -> Iterator[tuple[int, Res
         return
     # spawn: a forked child of a process with threads, as torch has them, may hang.
     context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(min(jobs, len(work)), context, initializer=_prepare_worker)
     try:
         futures: dict[Future[Result | Failure], int] = {
@@ -54,6 +56,10 @@ def run_each(work: Sequence[Work[Result]], jobs: int) -> Iterator[tuple[int, Res
             "a worker process ended before its time (out of memory?); what is finished is kept, "
             "run the same again to go on"
         ) from error
+    except (KeyboardInterrupt, GeneratorExit):  # nobody waits for what is running
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -67,9 +73,13 @@ def attempt(work: Work[Result]) -> Result | Failure:
 
 
 def _prepare_worker() -> None:
-    """Take one thread, and end with the parent: a pool's worker would outlast a killed one."""
+    """Take one thread, and end with the parent: a pool's worker would outlast a killed one.
+
+    Ctrl-C at a terminal goes to all its processes; the parent then ends its workers by itself.
+    """
     import torch
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rdeepsense import metrics
-from rdeepsense.errors import InterruptedTraining
 from rdeepsense.estimators.loading import Estimator
 from rdeepsense.experiments.build import build
+from rdeepsense.experiments.completing import completing
 from rdeepsense.experiments.methods import Method
 from rdeepsense.experiments.records import Record
 from rdeepsense.experiments.uci.statistics import MethodScore
@@ -61,11 +61,8 @@ def watched() -> Iterator[list[str]]:
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("error", InterruptedTraining)  # half a training is no result
-        try:
+        with completing():
             yield texts
-        except InterruptedTraining as stopped:
-            raise KeyboardInterrupt from stopped
     texts += sorted(
         {
             " ".join(str(warning.message).split())
