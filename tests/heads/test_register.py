@@ -162,7 +162,7 @@ def test_its_file_needs_it_registered(model: rds.RDeepSenseRegressor, tmp_path: 
     assert rds.load(tmp_path / "m").predict_dist(X) == model.predict_dist(X)
     heads.unregister("logistic")
     try:
-        with pytest.raises(InputError, match="unknown likelihood 'logistic'"):
+        with pytest.raises(rds.ModelFileError, match="likelihood = 'logistic' is unknown"):
             rds.load(tmp_path / "m")
     finally:
         heads.register("logistic", LogisticHead)

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from rdeepsense.data.parquet import UNREADABLE
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
 
@@ -23,6 +22,8 @@ PROBE = 65_536  # bytes that tell what kind of file it is
 
 def read_table(path: Path) -> pl.DataFrame:
     """Return the table in a file; what is no table is refused with the reason."""
+    from rdeepsense.data.parquet import UNREADABLE
+
     polars = require("polars", "cli")
     kind = _kind(path)
     try:

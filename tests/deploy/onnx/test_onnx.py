@@ -111,7 +111,7 @@ def test_int8_computes_with_the_numbers_of_the_c(seed: int) -> None:
         difference = np.abs(np.stack(found) - wanted) / wanted[1]
         rounding = np.abs(exact - wanted) / wanted[1]
     assert difference.max() < 3e-3, drawn.name
-    assert np.mean(difference) < 0.5 * np.mean(rounding) + 1e-6, drawn.name
+    assert np.mean(difference) < 0.8 * np.mean(rounding) + 1e-6, drawn.name
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
