@@ -227,3 +227,14 @@ def test_a_damaged_parquet_table_is_refused(tmp_path: Path) -> None:
         except InputError:
             refused += 1
     assert refused > 50
+
+
+def test_a_field_that_never_ends(tmp_path: Path) -> None:
+    """Found by fuzzing: a quote that is not closed makes the rest of a table one field."""
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n1,2\n3,4,5\n1,"2\n' + "1,2\n" * 50_000)
+    with pytest.raises(InputError, match="line 3 has 3 fields|cannot be read|field larger"):
+        read_table(path)
+    path.write_text('a,b\n1,"2\n' + "1,2,3\n" * 50_000)
+    with pytest.raises(InputError):
+        read_table(path)

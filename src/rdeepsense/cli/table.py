@@ -136,12 +136,15 @@ def _check_widths(path: Path) -> None:
     separator, header = _header(path)
     with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
         rows = csv.reader(file, delimiter=separator)
-        for row in rows:
-            if row and len(row) != len(header):
-                raise InputError(
-                    f"{path}: line {rows.line_num} has {len(row)} fields, "
-                    f"the header has {len(header)}"
-                )
+        try:
+            for row in rows:
+                if row and len(row) != len(header):
+                    raise InputError(
+                        f"{path}: line {rows.line_num} has {len(row)} fields, "
+                        f"the header has {len(header)}"
+                    )
+        except csv.Error as error:
+            raise InputError(f"{path}: line {rows.line_num}: {error}") from error
 
 
 def _is_number(text: str) -> bool:
