@@ -41,13 +41,14 @@ if TYPE_CHECKING:
         load,
     )
     from rdeepsense.estimators.wrap import wrap
-    from rdeepsense.experiments.compare import Comparison, compare
+    from rdeepsense.experiments.compare import compare
+    from rdeepsense.experiments.comparison import Comparison
     from rdeepsense.plot.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
     from rdeepsense.status import Status
 
 _EXPORTS = {
-    "Comparison": "experiments.compare",
+    "Comparison": "experiments.comparison",
     "compare": "experiments.compare",
     "Categorical": "distributions",
     "Gaussian": "distributions",

@@ -62,29 +62,56 @@ class Bar:
 
 
 class Lines:
-    """A plain line every two seconds, and one at the end."""
+    """A plain line at once, one every two seconds while units end, and one at the end.
 
-    interval = 2.0
+    Where a unit takes long, a line every ten seconds says that it is still at it.
+    """
+
+    interval, still = 2.0, 10.0
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._watch: threading.Thread | None = None
 
     def start(self, title: str, total: int, done: int) -> None:
         self._title, self._total, self._first, self._done = title, total, done, done
         self._begin = self._last = time.monotonic()
+        self._note = ""
+        self._said = False
+        self._watch = threading.Thread(target=self._keep_saying, daemon=True)
+        self._watch.start()
 
     def update(self, done: int, note: str) -> None:
-        now = time.monotonic()
-        self._done = done
-        if now - self._last < self.interval and done < self._total:
-            return
-        self._last = now
-        speed = (done - self._first) / max(now - self._begin, 1e-9)
-        left = (self._total - done) / speed if speed else float("nan")
-        share = 100 * done / self._total
-        print(f"{self._title}: {share:3.0f} %, {left:.0f} s left, {note}", file=self._stream)
+        with self._lock:
+            self._done, self._note = done, note
+            recent = time.monotonic() - self._last < self.interval
+            if self._said and recent and done < self._total:
+                return
+            self._say()
 
     def close(self) -> None:
+        self._over.set()
+        if self._watch is not None:
+            self._watch.join()
+        self._stream.flush()
+
+    def _keep_saying(self) -> None:
+        while not self._over.wait(self.still / 4):
+            with self._lock:
+                if self._said and time.monotonic() - self._last >= self.still:
+                    self._say(begun=True)
+
+    def _say(self, begun: bool = False) -> None:
+        """Print a line; of a unit that has begun long ago, the time left is not known."""
+        self._last, self._said = time.monotonic(), True
+        so_far, new = self._last - self._begin, self._done - self._first
+        time_text = f"{so_far:.0f} s so far"
+        if new and not begun:
+            time_text = f"{(self._total - self._done) * so_far / new:.0f} s left"
+        share = 100 * self._done / self._total
+        print(f"{self._title}: {share:3.0f} %, {time_text}, {self._note}", file=self._stream)
         self._stream.flush()
 
 

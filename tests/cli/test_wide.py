@@ -11,8 +11,9 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.cli.columns import check_known, inspect
-from rdeepsense.cli.fit import _check_roles, _units
+from rdeepsense.cli.fit import _units
 from rdeepsense.cli.inference import model_inputs
+from rdeepsense.cli.target_task import check_roles
 from rdeepsense.data.names import texts
 from rdeepsense.data.parquet import first_repeated
 
@@ -81,12 +82,12 @@ def test_queries_do_not_grow_with_columns(whole: Counter[str]) -> None:
     [
         lambda names: check_known(table(len(names)), names, "--ignore"),
         lambda names: inspect(table(len(names) + 1), names),
-        lambda names: _check_roles(names, None, [Name(f"{name}z") for name in names]),
+        lambda names: check_roles(names, None, [Name(f"{name}z") for name in names]),
         lambda names: _units([f"{name}=V" for name in names], names),
         lambda names: texts("units", dict.fromkeys(names, "V"), len(names), names),
         first_repeated,
     ],
-    ids=["check_known", "inspect", "_check_roles", "_units", "texts", "first_repeated"],
+    ids=["check_known", "inspect", "check_roles", "_units", "texts", "first_repeated"],
 )
 def test_comparisons_grow_as_columns_do(work: Any) -> None:
     for width in WIDTHS:

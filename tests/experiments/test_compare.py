@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ import pytest
 import rdeepsense as rds
 from rdeepsense.errors import InputError
 from rdeepsense.experiments import compare as comparison
+from rdeepsense.experiments.comparison import FIGURES
 from rdeepsense.experiments.uci.statistics import MethodScore
 from rdeepsense.experiments.uci.trial import FamilyTrial
+from rdeepsense.progress import Silent
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))
@@ -82,7 +86,7 @@ def test_no_row_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fake(family: Any, task: str, train: Any, test: Any, *rest: Any) -> Any:
         seen.append((train, test, rest[2]))
-        figures = {"n": len(test[1])} | dict.fromkeys(comparison.FIGURES["classification"], 1.0)
+        figures = {"n": len(test[1])} | dict.fromkeys(FIGURES["classification"], 1.0)
         score = MethodScore(figures, None, 0.0)
         return FamilyTrial(0.0, None, [], {method.name: score for method in family})
 
@@ -145,3 +149,80 @@ def test_a_class_that_only_tests_is_refused() -> None:
     labels = np.where(groups == 0, "u", "v")
     with pytest.raises(InputError, match="in the test groups only"):
         rds.compare(X, labels, ["SSP-1"], groups=groups, test_fraction=0.5, **FAST)
+
+
+class Fixed:
+    """A model that never changes its mind: y is 0 to 1 for sure."""
+
+    def fit(self, X: Any, y: Any) -> None:
+        assert X.shape[1] == 2
+
+    def predict_interval(self, X: Any, coverage: float) -> Any:
+        return np.zeros(len(X)), np.ones(len(X))
+
+
+class Normal(Fixed):
+    """A standard normal, in the way of NGBoost."""
+
+    def pred_dist(self, X: Any) -> Any:
+        return SimpleNamespace(params={"loc": np.zeros(len(X)), "scale": np.ones(len(X))})
+
+
+def test_objects_of_ones_own() -> None:
+    methods = [Fixed(), "RDeepSense", ("<i>$x$", Normal())]
+    table = rds.compare(X, Y, methods, splits=2, **FAST)
+    fixed, _, normal = table.rows
+    assert [row.method for row in table.rows] == ["Fixed", "RDeepSense", "<i>$x$"]
+    assert (fixed.passes, fixed.means["nll"].value, fixed.means["crps"].value) == (None,) * 3
+    assert fixed.differences["nll"].value is None
+    tests = [comparison._test_rows(X, Y, 0.1, split, None, "regression") for split in (0, 1)]  # noqa: SLF001
+    inside = [np.mean((Y[test] >= 0) & (Y[test] <= 1)) for test in tests]
+    assert fixed.means["coverage_90"].value == pytest.approx(np.mean(inside))
+    by_hand = [0.5 * np.log(2 * np.pi) + 0.5 * np.mean(Y[test] ** 2) for test in tests]
+    assert normal.means["nll"].value == pytest.approx(np.mean(by_hand))
+    assert normal.differences["nll"].value is not None
+    assert "not known, for want of a density" in str(table)
+    assert str(table).splitlines()[1].split()[:4] == ["Fixed", "-", "-", "-"]
+    # The first row has no NLL, the picture is of differences all the same.
+    assert table.plot().axes[0].get_xlabel().startswith("NLL − RDeepSense")
+    page = table.html("<b>")
+    assert "<i>" not in page
+    assert "<b>" not in page
+    assert "&lt;i&gt;$x$" in page
+    assert json.loads(json.dumps(table.to_json(), allow_nan=False))["methods"]["Fixed"] == {
+        "passes": None,
+        "about": "an object of your own, Fixed, as it is",
+    }
+
+
+def test_what_cannot_take_part_is_refused_before_any_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "run_trial", lambda *_: pytest.fail("was fitted"))
+    with pytest.raises(InputError, match="says nothing about its uncertainty; for classification"):
+        rds.compare(X, Y > 0, ["RDeepSense", Fixed()], **FAST)
+
+
+def test_warnings_of_fits_are_kept() -> None:
+    class Warns(Normal):
+        def fit(self, X: Any, y: Any) -> None:
+            warnings.warn("few rows", UserWarning, stacklevel=1)
+
+    table = rds.compare(X, Y, {"mine": Warns()}, splits=2, **FAST)
+    assert table.warnings == {"mine": ("few rows",)}
+    assert "mine: few rows" in table.html()
+
+
+def test_progress_names_each_fit_before_it_begins() -> None:
+    notes = []
+
+    class Display(Silent):
+        def update(self, done: int, note: str) -> None:
+            notes.append((done, note))
+
+    rds.compare(X, Y, [Fixed(), ("two", Fixed())], splits=2, progress=Display(), **FAST)
+    assert notes == [
+        (0, "split 1 of 2, fitting Fixed"),
+        (1, "split 1 of 2, fitting two"),
+        (2, "split 2 of 2, fitting Fixed"),
+        (3, "split 2 of 2, fitting two"),
+        (4, "all methods fitted"),
+    ]

@@ -25,6 +25,8 @@ from rdeepsense.experiments.methods import METHODS, parse, parse_all
         ("rdeepsense-PAPER", "RDeepSense-paper", "RDeepSense-paper", None, 1),
         ("RDeepSense-paper-mc5", "RDeepSense-paper-MC5", "RDeepSense-paper", 5, 5),
         ("GP", "GP", "GP", None, None),
+        ("catboost", "CatBoost", "CatBoost", None, None),
+        ("NGBoost", "NGBoost", "NGBoost", None, None),
     ],
 )
 def test_names(name: str, canonical: str, family: str, samples: int, passes: int) -> None:

@@ -1,5 +1,7 @@
 from typing import Any, Self
 
+def clone(estimator: Any, *, safe: bool = True) -> Any: ...
+
 class BaseEstimator:
     n_features_in_: int
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...

@@ -8,6 +8,7 @@ import typer
 
 from rdeepsense import __version__
 from rdeepsense.cli.benchmark import benchmark
+from rdeepsense.cli.compare import compare
 from rdeepsense.cli.data import data
 from rdeepsense.cli.demo import demo
 from rdeepsense.cli.evaluate import evaluate
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,  # with --debug, Python's own traceback
 )
-for command in (fit, predict, evaluate, demo, reproduce, export, profile):
+for command in (fit, predict, evaluate, compare, demo, reproduce, export, profile):
     app.command()(command)
 app.add_typer(benchmark, name="benchmark")
 app.add_typer(data, name="data")

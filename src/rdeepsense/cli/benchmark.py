@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rdeepsense.cli.stopping import finished_cells, stoppable
-from rdeepsense.cli.terminal import Terminal, make_folder, new_table, write_json
+from rdeepsense.cli.terminal import Terminal, make_folder, rich_table, write_json
+from rdeepsense.cli.widths import widths_of
 from rdeepsense.errors import InputError, RDeepSenseError, require
 from rdeepsense.files import write_whole
 from rdeepsense.progress import long_progress
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from rdeepsense.experiments.text_table import TextTable
     from rdeepsense.experiments.uci.results import BenchmarkResults
 
 METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
@@ -47,7 +45,7 @@ def uci(
         str | None,
         typer.Option(
             help="RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper, SSP-k, "
-            f"GP; else {METHODS} and, where gpytorch is installed, GP."
+            f"GP, CatBoost, NGBoost; else {METHODS} and, where gpytorch is installed, GP."
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for cells and results.")] = Path("benchmark"),
@@ -75,7 +73,7 @@ def uci(
             methods=chosen.split(","),
             out=out,
             jobs=jobs,
-            hidden=_widths(hidden),
+            hidden=widths_of(hidden),
             seed=seed,
             quiet=quiet,
         )
@@ -118,7 +116,7 @@ def run_uci(
     write_whole(out / "report.html", benchmark_page(results, tables))
 
     for table in tables:
-        terminal.table(_rich(table))
+        terminal.table(rich_table(table))
     for row in results.published:
         terminal.line(f"{row.method}: {row.source} ({row.remark})")
     for warned in results.warnings:
@@ -132,20 +130,6 @@ def run_uci(
             f"first, {cell.family} on {cell.data.name} split {cell.split}: {failure.reason}"
         )
     return results
-
-
-def _rich(table: TextTable) -> Table:
-    from rich.text import Text
-
-    shown = new_table(table.title, table.header, table.caption)
-    for number, row in enumerate(table.rows):
-        style = "dim italic" if number in table.aside else ""
-        cells = [
-            Text(text, style="bold" if (number, column) in table.strong else style)
-            for column, text in enumerate(row)
-        ]
-        shown.add_row(*cells)
-    return shown
 
 
 def _words(text: str | None) -> list[str] | None:
@@ -165,13 +149,3 @@ def _numbers(text: str | None) -> list[int] | None:
             raise InputError(f"--splits {text!r}: beyond {MOST_SPLITS}, more than any data set has")
         numbers += range(int(first), int(last or first) + 1)
     return numbers
-
-
-def _widths(hidden: str) -> tuple[int, ...]:
-    try:
-        widths = tuple(int(width) for width in hidden.split(","))
-    except ValueError:
-        widths = ()
-    if not widths or min(widths) < 1:
-        raise InputError(f"--hidden {hidden!r}: give widths separated by commas, such as 64,64")
-    return widths

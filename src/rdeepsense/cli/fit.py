@@ -14,20 +14,14 @@ from rdeepsense.cli.folder import Folder
 from rdeepsense.cli.memory_table import MemoryTable
 from rdeepsense.cli.stopping import kept_state, stop, stoppable
 from rdeepsense.cli.table import read_table
+from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
+from rdeepsense.cli.widths import widths_of
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.records import plain
 
 if TYPE_CHECKING:
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
-
-
-class TaskKind(StrEnum):
-    """Ways to take the targets."""
-
-    auto = "auto"
-    regression = "regression"
-    classification = "classification"
 
 
 class Likelihood(StrEnum):
@@ -116,9 +110,9 @@ def fit(
 ) -> None:
     """Fit a network to a table and say how good its uncertainty is on rows it has not seen."""
     terminal = Terminal(quiet)
-    widths = _widths(hidden)
+    widths = widths_of(hidden)
     outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint, "--plot": plot}
-    _check_roles(target, groups, ignore or [])
+    check_roles(target, groups, ignore or [])
     left = ignore or []
     source: Folder | MemoryTable
     if table.is_dir() and any(table.glob("*.parquet")):
@@ -130,7 +124,7 @@ def fit(
     check_outputs(outputs, inputs=(table,))
     terminal.line(f"table     {table}")
     source.report(terminal)
-    classes, why = _decide(task, source.kinds())
+    classes, why = decide(task, source.kinds())
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
     units = _units(unit or [], [*source.inputs, *([] if classes else target)])
     source.prepare(classes)
@@ -209,15 +203,6 @@ def _check_plot(plot: Path, given: set[str]) -> None:
         )
 
 
-def _widths(hidden: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(width) for width in hidden.split(","))
-    except ValueError:
-        raise InputError(
-            f"--hidden {hidden!r}: give whole numbers separated by commas, such as 64,64"
-        ) from None
-
-
 def _number_or_word(option: str, text: str, words: tuple[str, ...]) -> float | str:
     if text in words:
         return text
@@ -225,33 +210,6 @@ def _number_or_word(option: str, text: str, words: tuple[str, ...]) -> float | s
         return float(text)
     except ValueError:
         raise InputError(f"{option} {text!r}: give a number, or {' or '.join(words)}") from None
-
-
-def _check_roles(targets: list[str], groups: str | None, ignore: list[str]) -> None:
-    left = set(ignore)
-    for name in targets:
-        if name == groups:
-            raise InputError(f"column {name!r} cannot be both --target and --groups")
-        if name in left:
-            raise InputError(f"column {name!r} cannot be both --target and --ignore")
-
-
-def _decide(task: TaskKind, kinds: dict[str, str]) -> tuple[bool, str]:
-    """Decide whether the targets are classes, and say why."""
-    if task is TaskKind.classification and len(kinds) > 1:
-        raise InputError(f"classification has one target; --target names {len(kinds)}")
-    if task is not TaskKind.auto:
-        return task is TaskKind.classification, f"--task {task.value}"
-    for name, kind in kinds.items():
-        if kind == "numbers":
-            continue
-        if len(kinds) > 1:
-            raise InputError(f"with several targets all must be numbers; {name!r} is not")
-        what = kind if kind == "yes/no" else "not numeric"
-        return True, f"{name} is {what}, so its values are classes"
-    are = f"{next(iter(kinds))} is" if len(kinds) == 1 else "the targets are"
-    hint = "; --task classification takes its values as classes" if len(kinds) == 1 else ""
-    return False, f"{are} numeric{hint}"
 
 
 def _estimator(

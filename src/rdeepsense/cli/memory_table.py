@@ -64,14 +64,7 @@ class MemoryTable:
 
     def kinds(self) -> dict[str, str]:
         """Return what each target holds, in words."""
-        import polars as pl
-
-        kinds = {}
-        for name in self.targets:
-            series = self.frame[name]
-            number = "numbers" if is_numeric(series) else "not numeric"
-            kinds[name] = "yes/no" if series.dtype == pl.Boolean else number
-        return kinds
+        return {name: kind_of(self.frame[name]) for name in self.targets}
 
     def report(self, terminal: Terminal) -> None:
         """Print what was found in the table."""
@@ -112,6 +105,15 @@ class MemoryTable:
             note = caption(hasattr(model, "classes_"), self.groups)
             terminal.table(score_table(title, scores, note))
         return ClosingScores(rows, "held_out", scores)
+
+
+def kind_of(series: pl.Series) -> str:
+    """Return what a target holds: numbers, yes/no, or what is not numeric."""
+    import polars as pl
+
+    if series.dtype == pl.Boolean:
+        return "yes/no"
+    return "numbers" if is_numeric(series) else "not numeric"
 
 
 def _report_rows(

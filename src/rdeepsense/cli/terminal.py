@@ -13,6 +13,8 @@ from rdeepsense.files import write_whole
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from rdeepsense.experiments.text_table import TextTable
+
 
 class Terminal:
     """Lines and tables on stdout; silent when asked."""
@@ -49,6 +51,21 @@ def new_table(title: str, columns: list[str], caption: str | None = None) -> Tab
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", overflow="fold")
     return table
+
+
+def rich_table(table: TextTable) -> Table:
+    """Return a table of text: bold cells stand out, rows aside are dim."""
+    from rich.text import Text
+
+    shown = new_table(table.title, table.header, table.caption)
+    for number, row in enumerate(table.rows):
+        style = "dim italic" if number in table.aside else ""
+        cells = [
+            Text(text, style="bold" if (number, column) in table.strong else style)
+            for column, text in enumerate(row)
+        ]
+        shown.add_row(*cells)
+    return shown
 
 
 def check_outputs(outputs: dict[str, Path | None], inputs: tuple[Path, ...] = ()) -> None:

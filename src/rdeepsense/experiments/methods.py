@@ -1,16 +1,16 @@
-"""The paper's methods by name: which estimator each is, and how it predicts (section 4.3).
+"""Methods by name: which estimator each is, and how it predicts (section 4.3 of the paper).
 
 Methods of one family share one fitted model: RDeepSense and every RDeepSense-MCk, MCDrop-k for
 every k, SSP-k for every k from the bank of the largest. In a comparison the families have the same
 budget: the same layers and training, and whatever a family leaves open (head, alpha, dropout,
-noise, calibration) is chosen on validation rows.
+noise, calibration) is chosen on validation rows. CatBoost and NGBoost are peers of other libraries.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rdeepsense.errors import InputError, require
 
@@ -18,7 +18,8 @@ REFERENCE = "RDeepSense"  # the single pass, which paired differences are taken 
 METHODS = ("RDeepSense", "RDeepSense-MC20", "MCDrop-20", "SSP-5")
 ACCEPTED = (
     "RDeepSense, RDeepSense-MCk, RDeepSense-default, RDeepSense-paper, RDeepSense-paper-MCk, "
-    "MCDrop-k, MCDrop-k-paper, SSP-k, SSP-k-paper, GP (k is a whole number, at least 2 for MCDrop)"
+    "MCDrop-k, MCDrop-k-paper, SSP-k, SSP-k-paper, GP, CatBoost, NGBoost (k is a whole number, at "
+    "least 2 for MCDrop)"
 )
 TASKS = ("regression", "classification")
 
@@ -33,6 +34,13 @@ class Family:
     regression_options: dict[str, object]
     passes_option: str | None = None  # the argument that fixes how many passes it is fitted for
     is_network: bool = True
+    library: str | None = None  # what it needs beyond this package's own, and the extra with it
+    extra: str = ""
+    is_peer: bool = False  # made of another library's model
+
+
+def _peer(library: str, about: str) -> Family:
+    return Family("", about, {}, {}, None, False, library, "peers", True)
 
 
 FAMILIES = {
@@ -88,6 +96,18 @@ FAMILIES = {
         {},
         None,
         False,
+        "gpytorch",
+        "gp",
+    ),
+    "CatBoost": _peer(
+        "catboost",
+        "boosted trees (CatBoost) of a Gaussian by RMSEWithUncertainty, or of classes; number of "
+        "trees, and one scale or temperature, by validation rows",
+    ),
+    "NGBoost": _peer(
+        "ngboost",
+        "natural gradient boosting (NGBoost) of a Gaussian, or of classes; number of steps, and "
+        "one scale or temperature, by validation rows",
     ),
 }
 
@@ -103,29 +123,33 @@ _FORMS = (
     (re.compile(r"SSP-(\d+)", re.I), "SSP", "SSP-{}"),
     (re.compile(r"SSP-(\d+)(?:-paper| \(paper\))", re.I), "SSP-paper", "SSP-{}-paper"),
 )
-_SINGLE = {
-    name.lower(): name for name in ("RDeepSense", "RDeepSense-default", "RDeepSense-paper", "GP")
-}
+_SINGLE = {name.lower(): name for name, own in FAMILIES.items() if own.passes_option is None}
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to predict: a family's fitted model, and the samples asked of it."""
+    """A way to predict: a family's fitted model, and the samples asked of it.
+
+    An object of the user's own, `model`, is a family by itself.
+    """
 
     name: str
     family: str
     samples: int | None  # of predict_dist; None is the model's one way
+    model: object | None = field(default=None, compare=False)
 
     @property
     def passes(self) -> int | None:
-        """Return the forward passes of one prediction; None for the GP, which is no network."""
-        if not FAMILIES[self.family].is_network:
+        """Return the forward passes of one prediction; None for what is no network of ours."""
+        if self.model is not None or not FAMILIES[self.family].is_network:
             return None
         return self.samples or 1
 
     @property
     def about(self) -> str:
         """Return one line for a legend."""
+        if self.model is not None:
+            return f"an object of your own, {type(self.model).__name__}, as it is"
         return FAMILIES[self.family].about
 
 
@@ -147,15 +171,21 @@ def parse(name: str) -> Method:
 
 
 def parse_all(names: Iterable[str]) -> tuple[Method, ...]:
-    """Return the methods of these names, each once; what GP needs is checked at once."""
+    """Return the methods of these names, each once; libraries they need are checked at once."""
     if isinstance(names, str):
         names = names.split(",")
-    methods = tuple(dict.fromkeys(parse(name) for name in names))
-    if not methods:
+    return checked(parse(name) for name in names)
+
+
+def checked(methods: Iterable[Method]) -> tuple[Method, ...]:
+    """Return the methods, each once; refuse none at all, and those without their library."""
+    chosen = tuple(dict.fromkeys(methods))
+    if not chosen:
         raise InputError(f"methods is empty; accepted: {ACCEPTED}")
-    if any(method.family == "GP" for method in methods):
-        require("gpytorch", "gp")
-    return methods
+    for family in {method.family for method in chosen if method.model is None}:
+        if library := FAMILIES[family].library:
+            require(library, FAMILIES[family].extra)
+    return chosen
 
 
 def by_family(methods: Sequence[Method]) -> dict[str, tuple[Method, ...]]:

@@ -15,3 +15,12 @@ class TextTable:
     rows: list[list[str]]
     strong: set[tuple[int, int]] = field(default_factory=set)
     aside: set[int] = field(default_factory=set)
+
+    def only(self, title: str, caption: str, columns: list[str]) -> TextTable:
+        """Return the table with the first column and these alone."""
+        kept = [0, *(place for place, name in enumerate(self.header) if name in columns)]
+        strong = {(row, kept.index(column)) for row, column in self.strong if column in kept}
+        rows = [[row[place] for place in kept] for row in self.rows]
+        return TextTable(
+            title, "", [self.header[place] for place in kept], rows, strong, self.aside
+        )

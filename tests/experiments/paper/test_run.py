@@ -253,3 +253,10 @@ def test_a_warning_belongs_to_the_method_it_is_of(
     found = study_of(tiny, tmp_path, ("SSP-1-paper", "SSP-2-paper")).results.tasks["GasSen"]
     warned = {name: "of two" in method.warnings for name, method in found.methods.items()}
     assert warned == {"SSP-1-paper": False, "SSP-2-paper": True}
+
+
+def test_peers_are_no_methods_of_the_paper(tiny: Preset, tmp_path: Path) -> None:
+    """Refused by what they are, whether they are installed or not."""
+    with pytest.raises(InputError, match="NGBoost is no method of the paper"):
+        study_of(tiny, tmp_path, ("SSP-1", "ngboost"))
+    assert not list(tmp_path.iterdir())

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy
 
+from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError, TrainingError
 from rdeepsense.experiments.code_digest import code_digest
-from rdeepsense.experiments.methods import parse_all
+from rdeepsense.experiments.contender import PEERS
+from rdeepsense.experiments.methods import FAMILIES, parse_all
+from rdeepsense.experiments.peers.boosted import BoostedPeer, Rows
 from rdeepsense.experiments.uci import cells as cells_module
 from rdeepsense.experiments.uci.cells import BenchmarkCell
 from rdeepsense.experiments.uci.datafile import find, load
@@ -151,3 +157,34 @@ def test_processes_give_the_same_figures(data: Path, tmp_path: Path) -> None:
     outcome = run_cells(some, tmp_path / "there", 2, Silent())
     assert outcome.ran == 2
     assert untimed(tmp_path / "here") == untimed(tmp_path / "there")
+
+
+class Peer(BoostedPeer):
+    """Stands for CatBoost, which may not be installed."""
+
+    def _train(self, train: Rows, validation: Rows, seed: int) -> int:
+        return 1
+
+    def _moments(self, X: Floats) -> tuple[Floats, Floats]:
+        return X[:, 0], np.ones(len(X))
+
+
+def test_cells_of_a_peer_are_known_by_its_library(
+    data: Path, tmp_path: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = replace(FAMILIES["CatBoost"], library="scipy")  # one that is there
+    monkeypatch.setitem(FAMILIES, "CatBoost", library)
+    monkeypatch.setitem(PEERS, "CatBoost", Peer)
+    methods = ("catboost", "RDeepSense-default")
+    first = run_cells(cells(data, methods, splits=[0]), tmp_path, 1, Silent())
+    assert [cell.family for cell, _ in first.done[:2]] == ["CatBoost", "RDeepSense-default"]
+    (cell, trial), (other, _) = first.done[:2]
+    assert cell.key["library"] == f"scipy {scipy.__version__}"
+    assert "library" not in other.key
+    assert trial.chosen is not None
+    assert trial.chosen["trees"] == 1
+    assert run_cells(cells(data, methods, splits=[0]), tmp_path, 1, Silent()).ran == 0
+    monkeypatch.setattr(cells_module.metadata, "version", lambda _: "99")
+    assert run_cells(cells(data, methods, splits=[0]), tmp_path, 1, Silent()).ran == 2
+    assert calls.count("CatBoost") == 4
+    assert calls.count("RDeepSense-default") == 2

@@ -26,8 +26,8 @@ from rdeepsense.experiments.records import Record
 
 # Code that no figure of a cell follows from, or whose part in it is in the cell's key.
 IRRELEVANT_CODE = ("cli", "plot", *(f"experiments/{name}" for name in (
-    "report", "cell_file.py", "compare.py", "completing.py", "machine.py", "sensor.py",
-    "text_table.py", "uci/pool.py", "uci/run.py",
+    "report", "peers", "cell_file.py", "compare.py", "comparison.py", "completing.py",
+    "contender.py", "machine.py", "sensor.py", "text_table.py", "uci/pool.py", "uci/run.py",
     *(f"paper/{name}.py" for name in (
         "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds",
         "task_results")))))  # fmt: skip

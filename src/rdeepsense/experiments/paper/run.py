@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from rdeepsense.experiments.methods import parse_all
+from rdeepsense.errors import InputError
+from rdeepsense.experiments.methods import FAMILIES, parse, parse_all
 from rdeepsense.experiments.paper.cells import FinishedCell, StudyCell, cells_of
 from rdeepsense.experiments.paper.presets import METHODS, Preset
 from rdeepsense.experiments.paper.results import StudyResults, results_of
@@ -46,7 +47,11 @@ def run(
 
     A cell that fails does not stop the others; it leaves no file and is tried again next time.
     """
-    chosen = parse_all(methods or default_methods())
+    asked = methods or default_methods()
+    for method in map(parse, asked):
+        if FAMILIES[method.family].is_peer:
+            raise InputError(f"{method.name} is no method of the paper: see compare and benchmark")
+    chosen = parse_all(asked)
     study = Study(preset, data, seed)
     cells = cells_of(study, tasks, chosen)
     folder = out / "cells"
@@ -59,6 +64,7 @@ def run(
         total = sum(cell.weight for cell in cells)
         finished = sum(cell.weight for cell in done)
         progress.start("reproduce", total, finished)
+        progress.update(finished, f"{len(done)} of {len(cells)} cells, first {pending[0].label}")
         try:
             for cell, result in _results(pending, jobs or min(MOST_JOBS, os.cpu_count() or 1)):
                 if isinstance(result, Failure):

@@ -7,6 +7,7 @@ from html import escape
 
 from rdeepsense.experiments.report.comparison import comparison_figure, inline_svg
 from rdeepsense.experiments.report.html import page, table
+from rdeepsense.experiments.report.method_list import method_list
 from rdeepsense.experiments.text_table import TextTable
 from rdeepsense.experiments.uci.results import BenchmarkResults
 
@@ -29,10 +30,6 @@ def benchmark_page(results: BenchmarkResults, tables: Sequence[TextTable]) -> st
 
 def _opening(results: BenchmarkResults) -> str:
     settings, versions, machine = results.settings, results.versions, results.machine
-    methods = "\n".join(
-        f"<dt>{escape(method.name)}</dt><dd>{escape(method.about)}{_passes(method.passes)}</dd>"
-        for method in results.methods
-    )
     sets = ", ".join(
         f"{escape(name)} ({data.rows:,} rows, {data.inputs} inputs)"
         for name, data in results.datasets.items()
@@ -43,17 +40,11 @@ def _opening(results: BenchmarkResults) -> str:
         f"<p>Hidden layers ({hidden}), seed {settings.seed}. Every choice was made on training "
         "and validation rows; test rows were used for these figures alone. Splits share rows, so "
         "standard errors over splits are a little too small.</p>\n"
-        f"<dl>{methods}</dl>\n"
+        f"{method_list(results.methods)}\n"
         f'<p class="soft"><small>rdeepsense {escape(versions["rdeepsense"])}, Python '
         f"{escape(versions['python'])}, {escape(machine.system)} on "
         f"{escape(machine.processor)}, {machine.cores} cores.</small></p>"
     )
-
-
-def _passes(passes: int | None) -> str:
-    if passes is None:
-        return ""
-    return f"; {passes} forward pass{'es' if passes > 1 else ''} per prediction"
 
 
 def _sources(results: BenchmarkResults) -> str:

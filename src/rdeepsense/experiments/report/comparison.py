@@ -58,12 +58,24 @@ def comparison_figure(tables: Mapping[str, Rows], reference: str = "RDeepSense")
     return literal(figure)
 
 
+def comparison_panels(rows: Rows, reference: str = "RDeepSense") -> list[Figure]:
+    """Draw the same for one data set, each as a figure that is still easily read on a phone."""
+    figures = []
+    for draw in [draw_nll, *([draw_deviation] if rows[0].pooled is not None else [])]:
+        figure: Figure = require("matplotlib.figure", "report").Figure(
+            figsize=(4.6, 1.1 + 0.27 * len(rows)), layout="constrained"
+        )
+        draw(figure.subplots(), rows, reference)
+        figures.append(literal(figure))
+    return figures
+
+
 def draw_nll(axes: Axes, rows: Rows, reference: str) -> None:
     """Draw paired differences in NLL, ± 2 standard errors; left of 0 beats the reference.
 
     What is too far out to be drawn beside the others is written at the edge.
     """
-    paired = "nll" in rows[0].differences and rows[0].differences["nll"].value is not None
+    paired = any(row.differences["nll"].value is not None for row in rows if row.differences)
     points = [(row.differences if paired else row.means)["nll"] for row in rows]
     sizes = sorted(abs(value) for value, _ in points if value)
     limit = FAR * max(sizes[(len(sizes) - 1) // 2], 0.2) if paired and sizes else math.inf

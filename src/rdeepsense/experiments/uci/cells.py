@@ -11,20 +11,21 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 
 from rdeepsense import __version__
-from rdeepsense.experiments.build import build
 from rdeepsense.experiments.cell_file import read_cell, write_cell
 from rdeepsense.experiments.code_digest import code_digest
-from rdeepsense.experiments.methods import Method
+from rdeepsense.experiments.contender import contender
+from rdeepsense.experiments.methods import FAMILIES, Method
 from rdeepsense.experiments.uci.datafile import DataSet
 from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial
 
 # Code that no figure of a benchmark follows from.
 IRRELEVANT_CODE = ("cli", "deploy", "plot", *(f"experiments/{room}" for room in (
-    "paper", "report", "tasks", "uci", "cell_file.py", "compare.py", "completing.py", "machine.py",
-    "sensor.py", "text_table.py")))  # fmt: skip
+    "paper", "report", "tasks", "uci", "cell_file.py", "compare.py", "comparison.py",
+    "completing.py", "machine.py", "sensor.py", "text_table.py", "peers/naming.py")))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class BenchmarkCell:
     @cached_property
     def key(self) -> dict[str, object]:
         """Everything that the figures follow from, as JSON has it."""
-        model = build(self.methods, "regression", self.hidden, self.random_state, self.epochs)
+        model = contender(self.methods, "regression", self.hidden, self.random_state, self.epochs)
         key = {
             "dataset": self.data.name,
             "data": self.data.digest,
@@ -62,6 +63,9 @@ class BenchmarkCell:
             "version": __version__,
             "code": code_digest(IRRELEVANT_CODE),
         }
+        family = FAMILIES[self.family]
+        if family.is_peer and family.library:
+            key["library"] = f"{family.library} {metadata.version(family.library)}"
         plain: dict[str, object] = json.loads(json.dumps(key, default=str))
         return plain
 

@@ -67,6 +67,10 @@ def run_cells(
     failed: list[tuple[BenchmarkCell, Failure]] = []
     ran = 0
     progress.start("benchmark", len(cells), len(done))
+    if pending:
+        begin = pending[0]
+        first = f"first {begin.data.name} split {begin.split}, {begin.family}"
+        progress.update(len(done), f"{len(done)} of {len(cells)} cells, {first}")
     try:
         for number, result in run_each(pending, jobs):
             cell = pending[number]

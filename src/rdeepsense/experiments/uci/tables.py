@@ -103,7 +103,7 @@ def _cost(results: BenchmarkResults) -> TextTable:
         results,
         "Cost: seconds to fit",
         "Mean over splits, everything that is chosen included; methods of one family share a fit. "
-        "Passes: forward passes of one prediction; a GP is no network and has none.",
+        "Passes: forward passes of one prediction; what is no network has none.",
         lambda row: f"{row.fit_seconds:.1f}",
     )
     passes = {method.name: method.passes for method in results.methods}

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rdeepsense import metrics
-from rdeepsense.estimators.loading import Estimator
-from rdeepsense.experiments.build import build
 from rdeepsense.experiments.completing import completing
+from rdeepsense.experiments.contender import Contender, contender
 from rdeepsense.experiments.methods import Method
+from rdeepsense.experiments.peers.intervals import Intervals
 from rdeepsense.experiments.records import Record
 from rdeepsense.experiments.uci.statistics import MethodScore
 
@@ -30,7 +30,7 @@ class FamilyTrial(Record):
     """The fit of one family and the scores of its methods on the test rows."""
 
     fit_seconds: float
-    chosen: Mapping[str, object] | None  # head, alpha and dropout; None where nothing is chosen
+    chosen: Mapping[str, object] | None  # head, alpha and dropout, say; None where there is none
     warnings: Sequence[str]
     methods: Mapping[str, MethodScore]
 
@@ -46,7 +46,7 @@ def run_trial(
     epochs: int | None = None,
 ) -> FamilyTrial:
     """Fit the model that `methods` share; the test rows are seen by the last step alone."""
-    model = build(methods, task, hidden, random_state, epochs)
+    model = contender(methods, task, hidden, random_state, epochs)
     with watched() as warned:
         begin = time.perf_counter()
         model.fit(*train, groups=groups)
@@ -72,23 +72,30 @@ def watched() -> Iterator[list[str]]:
     )
 
 
-def chosen_by(model: Estimator) -> dict[str, object] | None:
+def chosen_by(model: object) -> dict[str, object] | None:
     """Return head, alpha and dropout of a fitted model; a GP chooses among no candidates."""
     candidate = getattr(model, "candidate_", None)
     return None if candidate is None else dataclasses.asdict(candidate)
 
 
-def _score(model: Estimator, method: Method, X: ArrayLike, y: ArrayLike) -> MethodScore:
+def _score(model: Contender, method: Method, X: ArrayLike, y: ArrayLike) -> MethodScore:
     """Score a method: every figure that applies and, for regression, the rows inside intervals."""
     begin = time.perf_counter()
     dist = model.predict_dist(X, method.samples) if method.samples else model.predict_dist(X)
     seconds = time.perf_counter() - begin
-    figures = {
-        name: value if math.isfinite(value) else None  # JSON knows no NaN
-        for name, value in metrics.evaluate(dist, y).items()
-    }
+    if isinstance(dist, Intervals):
+        return MethodScore(_finite(dist.figures(y)), dist.inside(y), seconds)
+    figures = _finite(metrics.evaluate(dist, y))
     inside = None
     if not dist.is_categorical:
         observed = metrics.calibration_curve(dist, y)[1]
         inside = np.rint(observed * np.size(y)).astype(int).tolist()
     return MethodScore(figures, inside, seconds)
+
+
+def _finite(figures: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the figures, None for those that JSON cannot hold."""
+    return {
+        name: value if value is not None and math.isfinite(value) else None
+        for name, value in figures.items()
+    }

@@ -1,0 +1,125 @@
+"""`rdeepsense compare`: methods side by side on a table of one's own, with a page to show."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rdeepsense.cli.columns import check_known, inputs_of, inspect, labels, numeric_targets
+from rdeepsense.cli.memory_table import kind_of
+from rdeepsense.cli.stopping import stoppable
+from rdeepsense.cli.table import read_table
+from rdeepsense.cli.target_task import TaskKind, check_roles, decide
+from rdeepsense.cli.terminal import Terminal, check_outputs, rich_table, write_json
+from rdeepsense.cli.widths import widths_of
+from rdeepsense.errors import InputError, require
+from rdeepsense.files import write_whole
+from rdeepsense.progress import long_progress
+
+METHODS = "RDeepSense,MCDrop-20,SSP-5"
+OPTIONAL = {"CatBoost": "catboost", "NGBoost": "ngboost"}
+
+
+def compare(
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet table, one row per example.")],
+    target: Annotated[str, typer.Option(help="Column to predict.")],
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper, SSP-k, "
+            f"GP, CatBoost, NGBoost; else {METHODS} and, where they are installed, CatBoost and "
+            "NGBoost."
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column (user, record) whose rows must stay together.")
+    ] = None,
+    task: Annotated[
+        TaskKind, typer.Option(help="auto: classes for text or yes/no targets.")
+    ] = TaskKind.auto,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
+    ] = None,
+    splits: Annotated[int, typer.Option(min=1, help="How often to split and fit.")] = 5,
+    test_fraction: Annotated[
+        float, typer.Option(help="Share of rows (or groups) that each split keeps for its test.")
+    ] = 0.1,
+    hidden: Annotated[str, typer.Option(help="Widths of the networks' hidden layers.")] = "64,64",
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with tables and a picture to this file.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Fit several methods on random splits of a table and score them on rows they have not seen.
+
+    Every method gets the same rows, and chooses what it leaves open on training rows alone.
+    """
+    from rdeepsense.experiments.compare import compare as run
+    from rdeepsense.experiments.methods import parse_all
+
+    terminal = Terminal(quiet)
+    chosen = parse_all(methods or _default_methods())
+    widths = widths_of(hidden)
+    check_roles([target], groups, ignore or [])
+    if not 0 < test_fraction < 1:
+        raise InputError(f"--test-fraction {test_fraction}: must lie between 0 and 1")
+    if html is not None:
+        require("matplotlib", "report")
+    check_outputs({"--html": html, "--json": json}, inputs=(table,))
+    frame = read_table(table)
+    group, left = [groups] if groups else [], ignore or []
+    for option, names in (("--target", [target]), ("--groups", group), ("--ignore", left)):
+        check_known(frame, names, option)
+    found = inspect(frame, [target, *group, *left])
+    terminal.line(f"table     {table}")
+    found.report(terminal, [target], filled=False)
+    classes, why = decide(task, {target: kind_of(frame[target])})
+    terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
+    X = inputs_of(frame, found.inputs, "refuse").to_numpy()
+    y = labels(frame, target) if classes else numeric_targets(frame, [target])
+    users = labels(frame, groups, "--groups") if groups else None
+    names = [method.name for method in chosen]
+    terminal.line(f"methods   {', '.join(names)}; {splits} splits")
+    with stoppable(lambda: "nothing is kept; the same command begins again"):
+        result = run(
+            X,
+            y,
+            names,
+            splits,
+            test_fraction,
+            users,
+            seed,
+            widths,
+            "classification" if classes else "regression",
+            epochs=epochs,
+            progress=long_progress(quiet),
+        )
+    for part in result.text_tables():
+        terminal.table(rich_table(part))
+    terminal.line(result.caption)
+    for family, texts in result.warnings.items():
+        terminal.line(f"{family} warned: {texts[0]}")
+    about = (
+        f"{table.name}: {frame.height:,} rows, {len(found.inputs)} inputs, target {target}"
+        f"{f', rows of one {groups} kept together' if groups else ''}. Seed {seed}."
+    )
+    if html is not None:
+        write_whole(html, result.html(f"{target}: methods compared", about))
+        terminal.line(f"wrote {html}")
+    if json is not None:
+        rows = {"table": table.name, "target": target, "inputs": found.inputs, "seed": seed}
+        write_json(json, {**rows, **result.to_json()})
+        terminal.line(f"wrote {json}")
+
+
+def _default_methods() -> str:
+    there = [name for name, library in OPTIONAL.items() if find_spec(library)]
+    return ",".join([METHODS, *there])

@@ -1,0 +1,18 @@
+"""The widths of hidden layers, as commands take them."""
+
+from __future__ import annotations
+
+from rdeepsense.errors import InputError
+
+
+def widths_of(hidden: str) -> tuple[int, ...]:
+    """Read 64,64 as (64, 64)."""
+    try:
+        widths = tuple(int(width) for width in hidden.split(","))
+    except ValueError:
+        widths = ()
+    if not widths or min(widths) < 1:
+        raise InputError(
+            f"--hidden {hidden!r}: give whole numbers separated by commas, such as 64,64"
+        )
+    return widths
