@@ -71,7 +71,7 @@ def trained(task: str, steps: int, folder: Path) -> ProfiledModel:
 def zeros(profiled: ProfiledModel) -> list[float]:
     """The share of each hidden layer's units that ReLU made zero."""
     layers = profiled.folded.layers
-    h, shares = profiled.rows - layers.centre, []
+    h, shares = layers.read(profiled.rows), []
     for layer in layers.dense[:-1]:
         h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         shares.append(float(np.mean(h == 0)))

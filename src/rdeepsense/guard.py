@@ -30,6 +30,7 @@ from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.status import Status, Statuses
 
 REACH = 1e6  # standard deviations; every form moves an input that is further out to this
+EMBEDDING_REACH = 100.0  # the same of what periodic embeddings read
 MARGIN = 0.5
 FAR = 30.0  # standard deviations from the mean, where every range ends that the rows do not pass
 MOST_ROWS, MOST_NUMBERS, ENOUGH_ROWS = 100_000, 4_000_000, 2_000  # that ranges are learnt from

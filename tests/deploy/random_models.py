@@ -13,6 +13,7 @@ from rdeepsense.calibration import Calibration, Isotonic, Scale, Temperature
 from rdeepsense.epistemic import Laplace
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.fitting.epistemic import EpistemicPart
+from rdeepsense.networks import Periodic
 
 ROWS = 64
 
@@ -26,8 +27,11 @@ class Drawn:
     name: str
 
 
-def draw(seed: int, widest: int = 200, most: int = 60) -> Drawn:
-    """1 to 5 layers, every head, every calibration, sensors of very different units."""
+def draw(seed: int, widest: int = 200, most: int = 60, periodic: bool = False) -> Drawn:
+    """1 to 5 layers, every head, every calibration, sensors of very different units.
+
+    With `periodic` the layers, one hidden at least, read embeddings of the inputs as well.
+    """
     rng = np.random.default_rng(seed)
     hidden = tuple(int(n) for n in rng.integers(1, widest + 1, rng.integers(0, 5)))
     inputs, outputs = int(rng.integers(1, most + 1)), int(rng.integers(1, most + 1))
@@ -35,6 +39,9 @@ def draw(seed: int, widest: int = 200, most: int = 60) -> Drawn:
     X = rng.normal(size=(ROWS, inputs)) * 10 ** rng.uniform(-6, 6, inputs)
     X += rng.normal(size=inputs) * 100 * X.std(0)
     arguments = {"hidden": hidden, "epochs": 1, "random_state": seed, "verbose": False}
+    if periodic:
+        waves, width = (int(n) for n in rng.integers(1, 17, 2))
+        arguments["network"] = Periodic(hidden or (widest,), waves, width)
     estimator: Any
     if head == "categorical":
         outputs = max(outputs, 2)
@@ -47,7 +54,7 @@ def draw(seed: int, widest: int = 200, most: int = 60) -> Drawn:
         y = y[:, 0] if outputs == 1 and seed % 2 else y
     estimator.fit(X, y)
     _randomise(estimator, rng)
-    shape = "-".join(map(str, (inputs, *hidden, outputs)))
+    shape = "-".join(map(str, (inputs, *hidden, outputs))) + " periodic" * periodic
     return Drawn(estimator, X, f"{head} {shape} {type(estimator.fitted_.calibration).__name__}")
 
 
@@ -72,7 +79,7 @@ def _randomise(estimator: Any, rng: np.random.Generator) -> None:
     """Weights as torch draws them for a new network."""
     with torch.no_grad():
         for value in estimator.network_.parameters():
-            reach = value.shape[1] ** -0.5 if value.ndim == 2 else 0.5
+            reach = value.shape[-1] ** -0.5 if value.ndim > 1 else 0.5
             value.copy_(torch.from_numpy(reach * rng.uniform(-1, 1, tuple(value.shape))))
     factor = float(rng.uniform(0.5, 2))
     chosen: Calibration | None

@@ -66,12 +66,12 @@ def test_training_sees_what_the_device_computes(seed: int) -> None:
     """Layer by layer the same bytes; the device rounds its inputs and biases a little as well."""
     drawn = draw(seed, widest=40, most=6)
     folded, X = fold(drawn.estimator), drawn.X.astype(np.float32)
-    centre, per_scale, dense = ready = standardised(folded.layers)
+    ready = standardised(folded.layers)
     units = best_units(folded, X, ready)
     network = integers(X, ready, units, 8.0, corrected=False)
-    student = Rounded(dense, units)
+    student = Rounded(ready.dense, units)
     q, step = network.inputs(X), np.ones((len(X), 1), np.float32)
-    h = torch.from_numpy((X - centre) * per_scale)
+    h = torch.from_numpy((X - ready.centre) * ready.per_scale)
     with torch.no_grad():
         for k, layer in enumerate(network.layers[:-1]):
             (q, step), h = to_bytes(layer, q, step), student.hidden(k, h)

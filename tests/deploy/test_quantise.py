@@ -151,11 +151,11 @@ def test_biases_make_the_mean_output_right() -> None:
     drawn = draw(4, widest=40, most=6)
     folded = fold(drawn.estimator)
     X = (drawn.X + 3 * drawn.X.std(0)).astype(np.float32)  # far from 0, where the shift is largest
-    centre, per_scale, dense = ready = standardised(folded.layers)
+    ready = standardised(folded.layers)
     units, reach = best_units(folded, X, ready), reach_of(folded, X, ready)
     network = integers(X, ready, units, reach)
-    z, one = (X - centre) * per_scale, np.ones((len(X), 1), np.float32)
-    wanted = ((z @ dense[0].weight.T + dense[0].bias) / units[0]).mean(0)
+    z, one = (X - ready.centre) * ready.per_scale, np.ones((len(X), 1), np.float32)
+    wanted = ((z @ ready.dense[0].weight.T + ready.dense[0].bias) / units[0]).mean(0)
 
     def mean_of(layer: Int8Layer) -> Any:
         return (layer.sums(network.inputs(X), one) * layer.factor).mean(0)

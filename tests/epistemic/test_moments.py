@@ -88,9 +88,17 @@ def test_shared_masks_are_missed_and_that_is_known() -> None:
 
 
 def test_refuses_what_it_has_no_rule_for() -> None:
-    net = convert(nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1)), drop_prob=0.1)
+    body = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1))
+    net = convert(body, drop_prob=0.1, input_drop_prob=0.1)
     with pytest.raises(InputError, match="no rule for GELU; it has: Linear, Conv1d"):
-        epistemic_variance(net, torch.zeros(2, 3), "moments")
+        epistemic_variance(net, torch.ones(2, 3), "moments")
+
+
+def test_any_module_may_stand_before_the_first_mask() -> None:
+    torch.manual_seed(0)
+    net = convert(nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1)), drop_prob=0.1)
+    found, exact = (epistemic_variance(net, torch.ones(2, 3), by) for by in ("moments", "delta"))
+    torch.testing.assert_close(found, exact)
 
 
 def test_several_outputs_have_their_columns() -> None:

@@ -13,9 +13,10 @@ from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.save_folded import save
 
 
-def file_of(seed: int, epistemic: str | None, folder: Path) -> File:
+def file_of(seed: int, epistemic: str | None, folder: Path, periodic: bool = False) -> File:
     """A file with everything that one can hold."""
-    folded = fold(give_laplace(draw(seed, widest=6, most=5)).estimator, epistemic)
+    drawn = draw(seed, widest=6, most=5, periodic=periodic)
+    folded = fold(give_laplace(drawn).estimator, epistemic)
     save(folded, folder / "right")
     file = opened(folder / "right")
     if not folded.facts.is_classifier:

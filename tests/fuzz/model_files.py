@@ -14,7 +14,7 @@ from fuzz.subject import Edit, Rng, Subject
 
 import rdeepsense as rds
 from rdeepsense import model_file
-from rdeepsense.networks import DeepSense
+from rdeepsense.networks import DeepSense, Periodic
 
 SMALL: dict[str, Any] = {"random_state": 0, "device": "cpu", "keep_rows": 12, "verbose": False}
 NETWORK: dict[str, Any] = {**SMALL, "hidden": (6, 5), "epochs": 1}
@@ -22,6 +22,7 @@ FOLDED: dict[str, tuple[int, str | None]] = {
     "gaussian": (3, None),
     "student": (4, "laplace"),
     "categorical": (2, "laplace"),
+    "periodic": (0, "laplace"),
 }
 
 
@@ -54,6 +55,7 @@ def models() -> dict[str, Any]:
             X, pair
         ),
         "GP classes": rds.GPClassifier(**SMALL, steps=2, inducing=4).fit(X, labels),
+        "Periodic": rds.RDeepSenseRegressor(**NETWORK, network=Periodic((5,), 3, 2)).fit(X, y),
         "DeepSense": rds.RDeepSenseClassifier(**NETWORK, network=net)
         .fit(windows, labels)
         .fit_novelty(windows),
@@ -120,7 +122,7 @@ def subjects(folder: Path) -> list[Subject]:
         right = path.read_bytes()
         found.append(Subject(f"model: {name}", right, use_model, edit_of(opened(path))))
     for name, (seed, epistemic) in FOLDED.items():
-        file = file_of(seed, epistemic, folder)
+        file = file_of(seed, epistemic, folder, name == "periodic")
         use = _use_folded
         found.append(Subject(f"folded: {name}", file.signed(), use, edit_of(file)))
     return [*found, _checkpoint(folder)]

@@ -11,7 +11,7 @@ from torch import nn
 from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.errors import InputError
 from rdeepsense.heads import HEADS
-from rdeepsense.networks import dense
+from rdeepsense.networks import Periodic, dense
 from rdeepsense.training import Bank, DenseBank, ModuleBank, stack
 
 
@@ -136,3 +136,31 @@ def test_stack_takes_the_fast_bank_where_it_can() -> None:
     assert isinstance(stack([convert(normed)]), ModuleBank)
     with pytest.raises(InputError, match="at least one network"):
         stack([])
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_periodic_embeddings_are_stacked_and_come_back(members: int) -> None:
+    made = []
+    for member in range(members):
+        torch.manual_seed(member)
+        made.append(convert(Periodic((8, 6), 5, 3).build((4,), 2, 0), drop_prob=0.1).eval())
+    bank = stack(made).eval()
+    assert isinstance(bank, DenseBank)
+    assert (bank.width, bank.numbers) == (8, 4 * 10)
+    x = 40 * torch.randn(10, 4)
+    own = torch.randn(members, 10, 4)
+    together, each = bank(x), bank(own, each=True)
+    for k, member in enumerate(made):
+        for ours, alone in zip(together, member(x), strict=True):
+            torch.testing.assert_close(ours[k], alone, rtol=1e-4, atol=1e-5)
+        for ours, alone in zip(each, member(own[k]), strict=True):
+            torch.testing.assert_close(ours[k], alone, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        bank.embedding.frequency.add_(1.0)
+    bank.keep(torch.ones(members, dtype=torch.bool))
+    for before, after in zip(made, bank.networks(), strict=True):
+        old, new = before.body[0], after.body[0]
+        torch.testing.assert_close(new.frequency, old.frequency + 1)
+        assert torch.equal(new.weight, old.weight)
+        assert torch.equal(new.bias, old.bias)
+        assert torch.equal(after.body[1].weight, before.body[1].weight)

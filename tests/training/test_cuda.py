@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from rdeepsense.dropout import convert
 from rdeepsense.epistemic import by_sampling
-from rdeepsense.networks import dense
+from rdeepsense.networks import Periodic, dense
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train
 
@@ -31,7 +32,7 @@ SCHEDULE = Schedule(
 def run(
     mode: str | None,
     schedule: Schedule = SCHEDULE,
-    own: type[nn.Module] | None = None,
+    own: Callable[[], nn.Module] | None = None,
     **options: object,
 ) -> tuple[Bank, TrainingRecord]:
     networks = []
@@ -58,6 +59,15 @@ def test_a_recorded_step_is_the_step() -> None:
     captured, second = run("captured")
     assert_same(eager, captured)
     assert first.history == second.history
+
+
+def test_periodic_embeddings_are_recorded_too() -> None:
+    def made() -> nn.Module:
+        return Periodic((32,), 6, 4).build((3,), 1, 0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_same(run("eager", own=made)[0], run(None, own=made)[0])
 
 
 def test_adversarial_steps_are_recorded_too() -> None:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from rdeepsense.dropout import convert
 from rdeepsense.heads import HEADS
-from rdeepsense.networks import dense
+from rdeepsense.networks import Periodic, dense
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.training import DenseBank, Rows, Schedule, stack
+from rdeepsense.training import DenseBank, Rows, Schedule, embedding_step, stack
 from rdeepsense.training.dense_step import DenseStep, step_for
 from rdeepsense.training.masks import Masks
 from rdeepsense.training.step import Step
@@ -21,13 +21,18 @@ SCHEDULE = Schedule(60, 32, 5e-3, 20, 10, seed=3)
 
 
 def make(
-    members: int, likelihood: str, drop_prob: float = 0.0, inputs: float = 0.0, hidden=(8, 6)
+    members: int,
+    likelihood: str,
+    drop_prob: float = 0.0,
+    inputs: float = 0.0,
+    hidden=(8, 6),
+    periodic: Periodic | None = None,
 ) -> DenseBank:
     torch.manual_seed(7)
-    networks = [
-        convert(dense(4, hidden, 3), likelihood, drop_prob=drop_prob, input_drop_prob=inputs)
-        for _ in range(members)
-    ]
+    networks = []
+    for _ in range(members):
+        built = dense(4, hidden, 3) if periodic is None else periodic.build((4,), 3, 0)
+        networks.append(convert(built, likelihood, drop_prob=drop_prob, input_drop_prob=inputs))
     bank = stack(networks)
     assert isinstance(bank, DenseBank)
     return bank
@@ -42,12 +47,18 @@ def rows_for(likelihood: str, weight: Tensor | None = None) -> Rows:
 
 
 def both(
-    likelihood: str, members: int, weight: Tensor | None = None, beta: float = 0.0, hidden=(8, 6)
+    likelihood: str,
+    members: int,
+    weight: Tensor | None = None,
+    beta: float = 0.0,
+    hidden=(8, 6),
+    periodic: Periodic | None = None,
 ) -> tuple[DenseStep, Step]:
     """Two steps on equal banks, with alphas and weights large enough for clipping."""
     made = []
     for kind in (DenseStep, Step):
-        bank, rows = make(members, likelihood, hidden=hidden), rows_for(likelihood, weight)
+        bank = make(members, likelihood, hidden=hidden, periodic=periodic)
+        rows = rows_for(likelihood, weight)
         rule = ScoringRule([0.1 + 0.3 * k for k in range(members)], beta)
         step = kind(bank, rule, [0.05] * members, rows, SCHEDULE)
         step.shuffle(window=0, position=0)
@@ -71,6 +82,27 @@ def assert_equal_after(steps: tuple[Step, Step], count: int) -> None:
 @pytest.mark.parametrize("likelihood", HEADS)
 def test_three_steps_equal_those_of_autograd(likelihood: str, members: int) -> None:
     assert_equal_after(both(likelihood, members), 3)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize(
+    "spec", [Periodic((8, 6), 5, 3, 0.5), Periodic((7,), 2, 9), Periodic((5, 6, 7), 1, 1)], ids=str
+)
+def test_periodic_embeddings(spec: Periodic, members: int) -> None:
+    weight = torch.rand(members, 96, generator=torch.Generator().manual_seed(0)) * 2
+    steps = both("student", members, weight, periodic=spec)
+    for step in steps:
+        step.rows.x[::5] *= 60  # some lie beyond the reach
+    assert type(steps[0]) is DenseStep
+    assert_equal_after(steps, 3)
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_embeddings_a_few_members_at_a_time(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_step, "TOGETHER", together * 4 * 10 * SCHEDULE.batch_size)
+    steps = both("gaussian", 3, periodic=Periodic((8,), 5, 3))
+    assert len(steps[0]._embedding._parts) == (3 if together == 1 else 2)
+    assert_equal_after(steps, 3)
 
 
 @pytest.mark.parametrize("hidden", [(), (5,), (5, 6, 7, 8)])
@@ -123,6 +155,45 @@ def test_gradients_under_dropout_are_those_of_the_masks_drawn(inputs: float) -> 
     rule(bank.head(h), rows.y[batch]).sum().backward()
     for got, expected in zip(step._gradients, before, strict=True):
         torch.testing.assert_close(got, expected.grad, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_gradients_of_embeddings_under_dropout(members: int) -> None:
+    bank = make(members, "gaussian", 0.4, 0.3, periodic=Periodic((8, 6), 5, 3))
+    rows, rule = rows_for("gaussian"), ScoringRule([0.2, 0.6][:members])
+    step = DenseStep(bank, rule, [0.0] * members, rows, SCHEDULE)
+    step.shuffle(window=0, position=0)
+    before = {name: p.detach().clone() for name, p in bank.named_parameters()}
+    step()
+    with torch.no_grad():
+        for name, parameter in bank.named_parameters():
+            parameter.copy_(before[name])
+    batch = step.order[0]
+    h = bank.embedding(rows.x[batch].expand(members, -1, -1))
+    for layer, mask in enumerate(step._masks.of(0)):
+        h = torch.baddbmm(bank.biases[layer], h * mask, bank.weights[layer])
+        h = h.relu() if layer < 2 else h
+    rule(bank.head(h), rows.y[batch]).sum().backward()
+    embedding = bank.embedding
+    for found, own in zip(
+        step._of_embedding, (embedding.frequency, embedding.weight, embedding.bias), strict=True
+    ):
+        assert own.grad.abs().max() > 1e-4
+        torch.testing.assert_close(found, own.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_frequencies_do_not_decay() -> None:
+    for kind in (DenseStep, Step):
+        bank = make(2, "gaussian", periodic=Periodic((8,), 5, 3))
+        rows = rows_for("gaussian")
+        before = {name: p.detach().clone() for name, p in bank.named_parameters()}
+        schedule = replace(SCHEDULE, learning_rate=1e-3)
+        step = kind(bank, ScoringRule([0.1] * 2), [100.0] * 2, rows, schedule)
+        step.shuffle(0, 0)
+        step()
+        moved = {name: (p / before[name] - 1).median() for name, p in bank.named_parameters()}
+        assert moved["embedding.weight"] < -0.05
+        assert abs(moved["embedding.frequency"]) < 0.01
 
 
 def test_masks_keep_with_the_right_probability_for_each_member() -> None:

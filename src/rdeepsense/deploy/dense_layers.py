@@ -1,4 +1,7 @@
-"""Weights and biases out of a torch network that is fully connected with ReLU."""
+"""Weights and biases out of a torch network that is fully connected with ReLU.
+
+An embedding of the inputs may stand before the layers.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from rdeepsense.arrays import Floats
+from rdeepsense.deploy.folded.embedding import FASTEST, Embedding
 from rdeepsense.errors import InputError
+from rdeepsense.networks.periodic import PeriodicEmbedding
 
 WeightBias = tuple[Floats, Floats]
 FOLDABLE = (nn.Linear, nn.ReLU, nn.Dropout, nn.Identity)
@@ -14,7 +19,9 @@ FOLDABLE = (nn.Linear, nn.ReLU, nn.Dropout, nn.Identity)
 
 def is_dense(body: nn.Module) -> bool:
     """Tell whether a network is a Sequential of dense layers, which `dense_layers` takes."""
-    return all(type(m) is nn.Sequential or isinstance(m, FOLDABLE) for m in body.modules())
+    modules = without_embedding(flat(body))
+    several = len(modules) == len(flat(body)) or sum(isinstance(m, nn.Linear) for m in modules) > 1
+    return several and all(isinstance(module, FOLDABLE) for module in modules)
 
 
 def flat(module: nn.Module) -> list[nn.Module]:
@@ -23,6 +30,30 @@ def flat(module: nn.Module) -> list[nn.Module]:
     if type(module) is nn.Sequential:
         return [inner for part in module for inner in flat(part)]
     return [module]
+
+
+def without_embedding(modules: list[nn.Module]) -> list[nn.Module]:
+    """Leave out an embedding that stands before all layers."""
+    return modules[1:] if modules and type(modules[0]) is PeriodicEmbedding else modules
+
+
+def embedding_of(modules: list[nn.Module]) -> Embedding | None:
+    """Copy the numbers of the embedding before all layers, if there is one."""
+    found = modules[0]
+    if type(found) is not PeriodicEmbedding:
+        return None
+    frequency, weight, bias = (
+        value.detach().cpu().double().numpy().copy()
+        for value in (found.frequency, found.weight, found.bias)
+    )
+    if not all(np.isfinite(values).all() for values in (weight, bias)):
+        raise InputError("the embedding has weights that are not finite")
+    if not np.abs(frequency).max() <= FASTEST:
+        raise InputError(
+            f"the embedding has frequencies of up to {np.abs(frequency).max():g} periods per "
+            f"standard deviation; accepted: {FASTEST:g}"
+        )
+    return Embedding(frequency, weight.reshape(bias.size, -1), bias)
 
 
 def dense_layers(modules: list[nn.Module]) -> list[WeightBias]:

@@ -73,16 +73,16 @@ def fine_tuned(
     fitted: Fitted, folded: Folded, X: NDArray[Any], y: NDArray[Any], progress: Progress
 ) -> Int8Network:
     """Train the int8 network on these labelled rows."""
-    centre, per_scale, dense = ready = standardised(folded.layers)
+    ready = standardised(folded.layers)
     units = best_units(folded, X, ready)
     head = CalibratedHead(fitted)
-    layers = head.unscaled(dense)
+    layers = head.unscaled(ready.dense)
     z = torch.from_numpy(scaled(X, ready)).float()
     student = Rounded(layers, units)
     _train(student, plain(layers), head, z, head.labels(y), progress)
     tuned = head.rescaled(student.layers())
     reach = reach_of(folded, X, ready)
-    network = integers(X, (centre, per_scale, tuned), units, reach, corrected=False)
+    network = integers(X, ready._replace(dense=tuned), units, reach, corrected=False)
     return together(network, X[:ORDER_ROWS])
 
 

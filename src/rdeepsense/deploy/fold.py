@@ -3,7 +3,8 @@
 With inputs (x - shift) / scale and targets s y + t, W_1 is divided by the input scale, the rows of
 the location in the last layer are multiplied by s and t is added to their bias; a temperature T
 divides the last layer of a classifier. What the link makes of the other rows cannot be folded:
-their factor stands beside as `spread`.
+their factor stands beside as `spread`. An embedding of the inputs stays as it was trained, and so
+do the columns of W_1 that read it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ from rdeepsense.deploy.dense_layers import (
     WeightBias,
     before_last,
     dense_layers,
+    embedding_of,
     flat,
     weight_bias,
+    without_embedding,
 )
 from rdeepsense.deploy.fold_laplace import fitted_epistemic, fold_laplace
+from rdeepsense.deploy.folded.embedding import Embedding
 from rdeepsense.deploy.folded.facts import Facts, Intervals
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
@@ -55,10 +59,13 @@ def fold_fitted(fitted: Fitted, epistemic: str | None = None) -> Folded:
     """Fold all layers of a fitted model."""
     check_one_pass(fitted)
     modules = flat(fitted.network.body)
+    embedding, modules = embedding_of(modules), without_embedding(modules)
     layers = dense_layers(modules)
+    if embedding is not None and len(layers) < 2:
+        raise InputError("an embedding that only the last layer reads cannot be folded")
     scaler = fitted.inputs.scaler
-    layers[0] = (layers[0][0] / scaler.scale, layers[0][1])
-    source = _digest(layers, [scaler], fitted)
+    layers[0][0][:, : len(scaler.scale)] /= scaler.scale
+    source = _digest(layers, [scaler], fitted, embedding)
     calibration, noise_share = fitted.calibration, np.ones(1)
     if epistemic is not None:
         found = fitted_epistemic(fitted, epistemic)
@@ -70,7 +77,7 @@ def fold_fitted(fitted: Fitted, epistemic: str | None = None) -> Folded:
         output = Output(output.link, output.spread, output.shift, laplace)
     dense = tuple(DenseLayer(np.ascontiguousarray(w), b) for w, b in (*layers[:-1], last))
     facts = _facts(fitted, calibration, intervals, source)
-    return Folded(facts, Layers(scaler.shift, scaler.scale, dense), output)
+    return Folded(facts, Layers(scaler.shift, scaler.scale, dense, embedding), output)
 
 
 def fold_last(fitted: Fitted) -> tuple[Facts, DenseLayer, Output]:
@@ -192,9 +199,15 @@ def _intervals(unit: LocationScale | Recalibrated, conformal: Conformal | None) 
     return Intervals(np.array(COVERAGES), low, high, reach)
 
 
-def _digest(layers: list[WeightBias], scalers: list[Scaler], fitted: Fitted) -> str:
+def _digest(
+    layers: list[WeightBias],
+    scalers: list[Scaler],
+    fitted: Fitted,
+    embedding: Embedding | None = None,
+) -> str:
     """Compute SHA-256 of the trained numbers, to tell which model an artefact came from."""
     arrays = [array for layer in layers for array in layer]
+    arrays += [] if embedding is None else list(vars(embedding).values())
     for scaler in (*scalers, fitted.target_scaler):
         arrays += [] if scaler is None else [scaler.shift, scaler.scale]
     if fitted.calibration is not None:

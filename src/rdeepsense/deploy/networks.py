@@ -1,13 +1,13 @@
 """The numbers that go to the device, in the type they are stored in, and what they compute.
 
 Inputs become z = (x - centre) per_scale in float32 on the device; what the float32 centre and
-per_scale lack of the true ones is put into the first layer here.
+per_scale lack of the true ones is put into the first layer, and into an embedding, here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from rdeepsense.deploy.folded.laplace import size, triangular
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import Outputs, apart
+from rdeepsense.deploy.stored_embedding import StoredEmbedding, stored
 from rdeepsense.errors import InputError
 from rdeepsense.guard import REACH
 
@@ -76,11 +77,14 @@ class FloatNetwork:
     layers: tuple[FloatLayer, ...]
     root: Singles | None = None  # of the laplace; float32 whatever the weights
     reach: float = REACH
+    embedding: StoredEmbedding | None = None
 
     def raw(self, X: NDArray[Any]) -> Floats:
         """Compute what `Folded.raw` gives, in float32 as on the device."""
         z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
         z = h = np.clip(z, -self.reach, self.reach).astype(np.float32)
+        if self.embedding is not None:
+            h = self.embedding.beside(z)
         before = h[:, :0]  # what the last layer reads, if that is a hidden one
         for layer in self.layers:
             weight = layer.weight.astype(np.float32)
@@ -95,12 +99,19 @@ class FloatNetwork:
 
 def as_float32(folded: Folded) -> FloatNetwork:
     """Round every weight to float32."""
-    centre, per_scale, layers = standardised(folded.layers)
-    stored = [
+    ready = standardised(folded.layers)
+    layers = [
         FloatLayer(layer.weight.astype(np.float32), layer.bias.astype(np.float32))
-        for layer in layers
+        for layer in ready.dense
     ]
-    return FloatNetwork("float32", centre, per_scale, tuple(stored), _root(folded))
+    return FloatNetwork(
+        "float32",
+        ready.centre,
+        ready.per_scale,
+        tuple(layers),
+        _root(folded),
+        embedding=ready.embedding,
+    )
 
 
 def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
@@ -111,7 +122,7 @@ def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
     be needed for it are half floats after all. If every layer is needed it is the float32 network.
     """
     wide = as_float32(folded)
-    halves = [_halved(layer) for layer in standardised(folded.layers)[2]]
+    halves = [_halved(layer) for layer in standardised(folded.layers).dense]
     if not len(X):
         drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.layers.inputs))
         X = folded.layers.centre + folded.layers.scale * drawn
@@ -141,7 +152,21 @@ def _halved(layer: DenseLayer) -> FloatLayer:
     return FloatLayer(weight, layer.bias.astype(np.float32), gain)
 
 
-def standardised(layers: Layers) -> tuple[Singles, Singles, list[DenseLayer]]:
+class Standardised(NamedTuple):
+    """Centre and 1 / scale of the inputs, and what reads (x - centre) / scale."""
+
+    centre: Singles
+    per_scale: Singles
+    dense: list[DenseLayer]
+    embedding: StoredEmbedding | None
+
+    def read(self, X: NDArray[Any]) -> Singles:
+        """Compute what the first layer reads; 0 where an input is missing."""
+        z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
+        return z if self.embedding is None else self.embedding.beside(z)
+
+
+def standardised(layers: Layers) -> Standardised:
     """Find centre, 1 / scale and layers that take (x - centre) / scale as float32 computes it."""
     with np.errstate(over="ignore", divide="ignore"):
         centre = layers.centre.astype(np.float32)
@@ -153,9 +178,15 @@ def standardised(layers: Layers) -> tuple[Singles, Singles, list[DenseLayer]]:
             f"input {column} has mean {layers.centre[column]:g} and standard deviation "
             f"{layers.scale[column]:g}, which float32 cannot hold; change its unit"
         )
-    first = layers.dense[0]
-    bias = first.bias - first.weight @ (layers.centre - centre)
-    return centre, per_scale, [DenseLayer(first.weight / per_scale, bias), *layers.dense[1:]]
+    first, inputs, off = layers.dense[0], layers.inputs, layers.centre - centre
+    weight = first.weight.copy()
+    weight[:, :inputs] /= per_scale
+    dense = [DenseLayer(weight, first.bias - first.weight[:, :inputs] @ off), *layers.dense[1:]]
+    embedding = None
+    if layers.embedding is not None:
+        scale = layers.scale
+        embedding = stored(layers.embedding, -off / scale, 1 / (scale * per_scale))
+    return Standardised(centre, per_scale, dense, embedding)
 
 
 def _root(folded: Folded) -> Singles | None:
@@ -169,7 +200,7 @@ def _root(folded: Folded) -> Singles | None:
         return None
     root = laplace.root.copy()
     if layers.hidden + 1 < len(root):
-        centre, per_scale, _ = standardised(layers)
+        centre, per_scale, *_ = standardised(layers)
         inputs = root[layers.hidden : -1]
         root[-1] -= (layers.centre - centre) / layers.scale @ inputs
         inputs /= (layers.scale * per_scale)[:, None]

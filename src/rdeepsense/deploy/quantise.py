@@ -1,6 +1,7 @@
 """Eight-bit integer networks: weights per output channel, activations in steps of each row's own.
 
-Inputs are 16-bit steps of their own range, hidden activations bytes, weights whole numbers of at
+Inputs are 16-bit steps of their own range (an embedding of them is computed in floats, and counts
+as further inputs), hidden activations bytes, weights whole numbers of at
 most 127 times one scale per output; sums are exact 32-bit integers. The largest activation of a
 layer becomes 255, row by row, so none is ever clipped and small ones are not rounded coarsely.
 Units have a step of their own beside it, from calibration rows, where that helps. The few float32
@@ -17,14 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Singles
-from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
-from rdeepsense.deploy.networks import standardised
+from rdeepsense.deploy.networks import Standardised, standardised
+from rdeepsense.deploy.stored_embedding import StoredEmbedding
 from rdeepsense.errors import InputError
 
-# Centre and 1 / scale of the inputs, and the layers that take (x - centre) / scale.
-Ready = tuple[NDArray[np.float32], NDArray[np.float32], list[DenseLayer]]
 LEVELS = 32_767  # steps of an input on each side of its centre
 LEAST_REACH, MOST_REACH = 8.0, 64.0  # standard deviations; the latter for the guard alone
 BYTE = 255
@@ -74,18 +73,23 @@ class Int8Network:
     """A quantised network and its arithmetic."""
 
     centre: NDArray[np.float32]
-    per_step: NDArray[np.float32]  # in halves of a step
+    per_step: NDArray[np.float32]  # in halves of a step; of inputs, or of what is embedded as well
     levels: int
     reach: float
     layers: tuple[Int8Layer, ...]
     head_bias: NDArray[np.float32]
     dtype: str = "int8"
+    per_scale: NDArray[np.float32] | None = None  # what an embedding needs, as it is
+    embedding: StoredEmbedding | None = None
 
     def inputs(self, X: NDArray[Any]) -> NDArray[np.int64]:
         """Round to whole numbers from 0 to 2 levels."""
         limit = np.float32(2 * self.levels)
-        z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_step, nan=0.0)
-        halves = np.clip(z, -limit, limit).astype(np.int64)
+        z = X.astype(np.float32) - self.centre
+        if self.embedding is not None:
+            assert self.per_scale is not None
+            z = self.embedding.beside(np.nan_to_num(z * self.per_scale))
+        halves = np.clip(np.nan_to_num(z * self.per_step), -limit, limit).astype(np.int64)
         q: NDArray[np.int64] = (halves + 2 * self.levels + 1) >> 1
         return q
 
@@ -123,14 +127,13 @@ def quantise(folded: Folded, X: NDArray[Any]) -> Int8Network:
     return together(integers(X, ready, units, reach), X[:ORDER_ROWS])
 
 
-def scaled(X: NDArray[Any], ready: Ready) -> Floats:
+def scaled(X: NDArray[Any], ready: Standardised) -> Floats:
     """Compute what the first layer reads, as float32 computes it; 0 where an input is missing."""
-    centre, per_scale, _ = ready
-    z: Floats = np.nan_to_num((X.astype(np.float32) - centre) * per_scale).astype(np.float64)
+    z: Floats = ready.read(X).astype(np.float64)
     return z
 
 
-def reach_of(folded: Folded, X: NDArray[Any], ready: Ready) -> float:
+def reach_of(folded: Folded, X: NDArray[Any], ready: Standardised) -> float:
     """Return how many standard deviations inputs may be out: twice what the rows are, or the guard.
 
     What the guard lets through is not moved, unless its ranges are too wide for 16 bits.
@@ -143,10 +146,10 @@ def reach_of(folded: Folded, X: NDArray[Any], ready: Ready) -> float:
     return max(reach, min(1.01 * own, MOST_REACH))
 
 
-def best_units(folded: Folded, X: NDArray[Any], ready: Ready) -> list[Floats]:
+def best_units(folded: Folded, X: NDArray[Any], ready: Standardised) -> list[Floats]:
     """Choose what one step of each hidden unit stands for in the largest row, layer by layer."""
     h, largest = scaled(X, ready), []
-    for layer in ready[2][:-1]:
+    for layer in ready.dense[:-1]:
         h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         largest.append(h.max(0))
     X = X[:: -(-len(X) // CHOICE_ROWS)]
@@ -210,20 +213,18 @@ def _distance(wanted: Outputs, found: Outputs) -> float:
 
 
 def integers(
-    X: NDArray[Any], ready: Ready, units: list[Floats], reach: float, corrected: bool = True
+    X: NDArray[Any], ready: Standardised, units: list[Floats], reach: float, corrected: bool = True
 ) -> Int8Network:
     """Round the layers, each hidden unit in its own steps.
 
     `corrected` biases make the mean output over the rows that of the layers before rounding.
     """
-    centre, per_scale, dense = ready
-    z = scaled(X, ready)
+    dense, z = ready.dense, scaled(X, ready)
     first, _ = _weights(dense[0].weight, np.zeros(len(dense[0].bias)), FIRST_BIAS)
     largest_sum = int(np.abs(first.astype(np.int64)).sum(1).max())
     levels = min(LEVELS, (SUM_LIMIT - 2**30) // max(largest_sum, 1))
-    per_step = (2 * per_scale.astype(np.float64) * levels / reach).astype(np.float32)
-    none = np.zeros(0, np.float32)
-    q, zero = Int8Network(centre, per_step, levels, reach, (), none).inputs(X), levels
+    made = _without_layers(ready, levels, reach)
+    q, zero = made.inputs(X), levels
     step = np.ones((len(X), 1), np.float32)
     read: list[Any] = [reach / levels, *units]  # the unit of what each layer reads
     written: list[Any] = [*units, 1.0]
@@ -252,7 +253,25 @@ def integers(
         layers.append(Int8Layer(weight, in_sums.astype(np.float32), factor, least[k + 1]))
         if k < len(units):
             z, (q, step), zero = np.maximum(target, 0.0), to_bytes(layers[k], q, step), 0
-    return Int8Network(centre, per_step, levels, reach, tuple(layers), bias.astype(np.float32))
+    return replace(made, layers=tuple(layers), head_bias=bias.astype(np.float32))
+
+
+def _without_layers(ready: Standardised, levels: int, reach: float) -> Int8Network:
+    """Make the part of a network that rounds inputs."""
+    none = np.zeros(0, np.float32)
+    if ready.embedding is None:
+        per_step = (2 * ready.per_scale.astype(np.float64) * levels / reach).astype(np.float32)
+        return Int8Network(ready.centre, per_step, levels, reach, (), none)
+    return Int8Network(
+        ready.centre,
+        np.full(1, 2 * levels / reach, np.float32),
+        levels,
+        reach,
+        (),
+        none,
+        per_scale=ready.per_scale,
+        embedding=ready.embedding,
+    )
 
 
 def _units(largest: Floats, evenness: float) -> Floats:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from rdeepsense import model_file
 from rdeepsense.deploy.folded.fields import check_header
-from rdeepsense.deploy.folded.layout import LAPLACE, arrays_of
+from rdeepsense.deploy.folded.layout import EMBEDDING, LAPLACE, arrays_of
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.link import to_json
 
-NARROWED = ("layer.", LAPLACE)  # the arrays that may be float32
+NARROWED = ("layer.", EMBEDDING, LAPLACE)  # the arrays that may be float32
 
 
 def save(folded: Folded, path: str | os.PathLike[str]) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 
-from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.dropout import DropoutLayer, StochasticNetwork
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
 
@@ -53,6 +53,9 @@ def _through(module: nn.Module, mean: Tensor, var: Tensor) -> tuple[Tensor, Tens
         return _by_quadrature(module, mean, var)
     if isinstance(module, nn.Flatten | nn.Identity):
         return module(mean), module(var)
+    if not (var.any() or any(isinstance(m, DropoutLayer | _DropoutNd) for m in module.modules())):
+        known = module(mean)  # no mask stands before it
+        return known, torch.zeros_like(known)
     raise InputError(f"moment propagation has no rule for {type(module).__name__}; it has: {KNOWN}")
 
 

@@ -1,7 +1,8 @@
 """Banks: K networks that share batches and are trained side by side as one.
 
 The loop knows only `Bank`. `DenseBank` stacks the weights of plain fully-connected networks, so
-that K small matrix products become one; `ModuleBank` holds K copies of any other network.
+that K small matrix products become one, and those of periodic embeddings before them;
+`ModuleBank` holds K copies of any other network.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from rdeepsense.dropout import DropoutLinear, StochasticNetwork
 from rdeepsense.dropout.layers import DropoutEntries, dropped
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
+from rdeepsense.networks.periodic import PeriodicEmbedding
+from rdeepsense.training.stacked_embedding import StackedEmbedding
 
 # Layers that work entry by entry, and so on stacked members as on one.
 ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid)
@@ -38,6 +41,11 @@ class Bank(nn.Module, ABC):
     def width(self) -> int:
         """The most numbers that a layer of a member makes of one row."""
         return max(1, self._moulds[0].width)
+
+    @property
+    def numbers(self) -> int:
+        """The most numbers of one row that a member holds at once: what memory goes by."""
+        return self.width
 
     @property
     def draws_elsewhere(self) -> bool:
@@ -95,7 +103,11 @@ class DenseBank(Bank):
         self.common: list[float | None] = []  # with what probability, where all drop alike
         self.ahead: list[Tensor] = []  # what compiled passes compare with the probabilities
         pending = torch.zeros(self.size)
+        embeddings = []
         for modules in zip(*(n.body for n in networks), strict=True):
+            if isinstance(modules[0], PeriodicEmbedding):
+                embeddings.append(StackedEmbedding(modules))
+                continue
             # The layer itself drops its input or a Dropout before it does, never both.
             pending = pending + torch.tensor([_drop_prob(module) for module in modules])
             if isinstance(modules[0], nn.Linear):
@@ -108,6 +120,11 @@ class DenseBank(Bank):
         for name, parameter in self.head.named_parameters():
             own = [network.head.get_parameter(name).detach() for network in networks]
             parameter.data = torch.stack(own)[:, None]
+        self.embedding = embeddings[0] if embeddings else None
+
+    @property
+    def numbers(self) -> int:
+        return self.width if self.embedding is None else max(self.width, self.embedding.waves)
 
     def _add_layer(self, modules: Sequence[nn.Linear], drop_prob: Tensor) -> None:
         keep_prob = (1 - drop_prob).view(-1, 1, 1)
@@ -133,6 +150,8 @@ class DenseBank(Bank):
 
     def forward(self, x: Tensor, each: bool = False) -> Params:
         h = x if each else x.expand(self.size, *x.shape)
+        if self.embedding is not None:
+            h = self.embedding(h)
         for step in self.steps:
             h = step(h) if isinstance(step, nn.Module) else self._layer(h, step)
         params: Params = self.head(h)
@@ -191,6 +210,8 @@ class DenseBank(Bank):
     def decay_weights(self, factors: Tensor) -> None:
         for weight in self.weights:
             weight.data.mul_(factors.view(-1, 1, 1))
+        if self.embedding is not None:
+            self.embedding.weight.data.mul_(factors.view(-1, 1, 1, 1))
 
     def keep(self, members: Tensor) -> None:
         for name, tensor in self.state_dict().items():
@@ -204,6 +225,10 @@ class DenseBank(Bank):
             layer.bias.copy_(self.kept[f"biases.{number}"][member, 0])
         for name, parameter in mould.head.named_parameters():
             parameter.copy_(self.kept[f"head.{name}"][member, 0])
+        embedding = next(iter(mould.body.children()), None)
+        if isinstance(embedding, PeriodicEmbedding):
+            for name, parameter in embedding.named_parameters():
+                parameter.copy_(self.kept[f"embedding.{name}"][member].view_as(parameter))
 
 
 class ModuleBank(Bank):
@@ -254,8 +279,10 @@ def kept_entries(bits: Tensor, threshold: Tensor, shape: torch.Size) -> Tensor:
 def _is_dense(network: StochasticNetwork) -> bool:
     """Tell whether a network is a flat Sequential of converted layers, dropouts and activations."""
     return isinstance(network.body, nn.Sequential) and all(
-        isinstance(m, DropoutLinear) or type(m) in (nn.Dropout, DropoutEntries, *ELEMENTWISE)
-        for m in network.body
+        isinstance(m, DropoutLinear)
+        or type(m) in (nn.Dropout, DropoutEntries, *ELEMENTWISE)
+        or (k == 0 and type(m) is PeriodicEmbedding)
+        for k, m in enumerate(network.body)
     )
 
 

@@ -34,9 +34,9 @@ def train_networks(
 
     `rule` has one alpha for each of them.
     """
-    width = stack(networks[:1]).width
+    numbers = stack(networks[:1]).numbers
     most = ACTIVATIONS["cuda" if rows.x.is_cuda else "cpu"]
-    size = max(1, most // (min(schedule.batch_size, len(rows)) * width))
+    size = max(1, most // (min(schedule.batch_size, len(rows)) * numbers))
     size = math.ceil(len(networks) / math.ceil(len(networks) / size))  # banks of about equal size
     size = math.ceil(size / schedule.together) * schedule.together
     done: list[StochasticNetwork] = []

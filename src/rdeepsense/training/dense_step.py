@@ -6,7 +6,8 @@ h_(l+1) = z_(l+1) relu(a_l) for masks z of 0 and 1 / keep, and d = d loss / d a_
 
     d loss / d W_l = h_l^T d,    d loss / d b_l = sum of d over rows,    d <- z_l [h_l > 0] d W_l^T
 
-z_l [h_l > 0] is 1 / keep where h_l > 0 and 0 elsewhere, so masks are not needed again.
+z_l [h_l > 0] is 1 / keep where h_l > 0 and 0 elsewhere, so masks are not needed again. What
+`embedding_step` makes of the inputs may stand before the first layer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from rdeepsense.heads import Head
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.bank import Bank, DenseBank
+from rdeepsense.training.embedding_step import EmbeddingStep
 from rdeepsense.training.masks import Masks
 from rdeepsense.training.schedule import Rows, Schedule
 from rdeepsense.training.step import BETA1, BETA2, CLIP, EPSILON, Step
@@ -71,6 +73,9 @@ class DenseStep(Step):
         self._weights = [weight.data for weight in bank.weights]
         self._biases = [bias.data for bias in bank.biases]
         self._x = rows.x.new_empty(size, rows.x.shape[1])
+        self._embedding: EmbeddingStep | None = None
+        if bank.embedding is not None:
+            self._embedding = EmbeddingStep(bank.embedding, size, self._of_embedding)
         widths = [weight.shape[1] for weight in self._weights]
         self._masks = Masks(bank, size, widths, schedule.seed)
         self._inverse = [1 / bank.keep_prob(layer) for layer in range(len(widths))]
@@ -86,10 +91,19 @@ class DenseStep(Step):
         assert isinstance(bank, DenseBank)
         weights = list(bank.weights)
         others = [*bank.biases, *bank.head.parameters()]
+        layers = len(weights)
+        if bank.embedding is not None:
+            weights.append(bank.embedding.weight)
+            others += [bank.embedding.frequency, bank.embedding.bias]
         flat = [_in_a_row(weights), _in_a_row(others)]
         self._gradient = torch.zeros_like(torch.cat(flat))
         self._halves = self._gradient.split([len(part) for part in flat])
         self._gradients = _views(self._gradient, weights + others)
+        self._of_embedding: list[Tensor] = []
+        if bank.embedding is not None:
+            *of_others, of_frequency, of_bias = self._gradients
+            self._of_embedding = [of_frequency, of_others.pop(layers), of_bias]
+            self._gradients = of_others
         sizes = [parameter.numel() for parameter in weights + others]
         self._of_members = [part.view(bank.size, -1) for part in self._gradient.split(sizes)]
         return flat
@@ -122,7 +136,8 @@ class DenseStep(Step):
     def _forward(self, x: Tensor) -> tuple[list[Tensor], Tensor]:
         """Return what every layer reads, and the output of the last one."""
         masks = self._masks.of(self._step)
-        h = x.expand(self.bank.size, *x.shape)
+        embedding = self._embedding
+        h = x.expand(self.bank.size, *x.shape) if embedding is None else embedding.forward(x)
         if masks[0] is not None:
             h = h * masks[0]
         inputs = [h]
@@ -144,11 +159,13 @@ class DenseStep(Step):
             else:
                 torch.bmm(h.mT, d, out=into)
             torch.sum(d, 1, keepdim=True, out=self._gradients[layers + layer])
+            if self.bank.drops[layer] and (layer or self._embedding is not None):
+                d = d * self._inverse[layer]
             if layer:
-                if self.bank.drops[layer]:
-                    d = d * self._inverse[layer]
                 below = torch.bmm(d, self._weights[layer].mT, out=self._back[layer - 1])
                 d = _where_positive(below, h, 0, grad_input=below)
+        if self._embedding is not None:
+            self._embedding.backward(inputs[0], d, self._weights[0])
 
     def _update(self) -> None:
         """Clip, and AdamW: the biases do not decay."""

@@ -109,7 +109,7 @@ def validation_nll(bank: Bank, rows: Rows) -> Tensor:
     # TF32 on a GPU only: on a CPU the same switch would change what float32 means there.
     with torch.no_grad(), tensor_cores() if rows.x.is_cuda else nullcontext():
         most = VALIDATION_ACTIVATIONS["cuda" if rows.x.is_cuda else "cpu"]
-        chunk = max(256, most // (bank.size * bank.width))
+        chunk = max(256, most // (bank.size * bank.numbers))
         for start in range(0, len(rows), chunk):
             part = slice(start, start + chunk)
             nll = bank(rows.x[part]).nll(rows.y[part])

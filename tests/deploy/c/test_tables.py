@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 from deploy.folded_models import hand_made
+from deploy.random_models import draw
 
 from rdeepsense.deploy.c.compiled import compiled
 from rdeepsense.deploy.c.inputs import c_model
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.tables import lengths, tables_of
+from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.deployed import DeployedModel
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import as_float32
+from rdeepsense.deploy.prepare import prepare
 from rdeepsense.deploy.quantise import quantise
 from rdeepsense.errors import InputError
 
@@ -66,7 +69,7 @@ def test_every_table_is_held_to_its_length(dtype: str) -> None:
         tables_of(replace(right, spread=np.ones(3)))
     with pytest.raises(InputError, match="the table sure_std has 1 numbers where .* need 4"):
         tables_of(replace(right, sure=np.ones(1)))
-    with pytest.raises(InputError, match="the table centre has 3 numbers where .* need 2"):
+    with pytest.raises(InputError, match="the first layer reads 2 numbers of 3 inputs"):
         tables_of(replace(right, widths=(2, *right.widths[1:])))
     with pytest.raises(InputError, match="the network has 2 layers, the model 1"):
         tables_of(replace(right, widths=(3, 8)))
@@ -79,3 +82,22 @@ def test_numbers_that_float32_cannot_hold_are_refused() -> None:
     with pytest.raises(InputError, match="the table spread holds what float32 cannot"):
         Source(folded, as_float32(folded))
     DeployedModel(folded).predict(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_tables_of_an_embedding_are_held_to_theirs(dtype: str) -> None:
+    drawn = draw(0, widest=9, most=5, periodic=True)
+    folded = fold(drawn.estimator)
+    right = c_model(folded, prepare(folded, dtype, drawn.X), "m", None)
+    for table in tables_of(right):
+        assert table.values.size == lengths(right)[table.name.removeprefix("m_")]
+    embedding = right.network.embedding
+    assert embedding is not None
+    for changes, words in [
+        ({"frequency": embedding.frequency[1:]}, "the table frequency has"),
+        ({"bias": embedding.bias[:, 1:]}, "the table embedding_bias has"),
+        ({"weight": embedding.weight[:, :, 1:]}, "which are not . inputs and"),
+    ]:
+        network = replace(right.network, embedding=replace(embedding, **changes))
+        with pytest.raises(InputError, match=words):
+            tables_of(replace(right, network=network))

@@ -27,13 +27,14 @@ MODELS: dict[str, tuple[int, str | None]] = {
     "gaussian": (3, None),
     "student": (4, "laplace"),
     "categorical": (2, "laplace"),
+    "periodic": (0, "laplace"),
 }
 MIB = 1 << 20
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_mutated_file_is_refused_or_is_what_it_says(name: str, tmp_path: Path) -> None:
-    right = file_of(*MODELS[name], tmp_path)
+    right = file_of(*MODELS[name], tmp_path, name == "periodic")
     path, rng = tmp_path / "mutated", np.random.default_rng(0)
     right.write(path)
     check_as_stated(path, right, rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -28,6 +29,15 @@ def test_counts(
 ) -> None:
     plan = PassPlan.of(estimator, 3, (5, 4), 2, classes, passes)
     assert (plan.widths, plan.multiply_adds, plan.bytes) == (widths, adds, 4 * numbers)
+
+
+def test_periodic_embeddings_are_counted() -> None:
+    plan = PassPlan.of("SSP", 3, (5, 4), 2, False, 2)
+    plan = replace(plan, embedding=(6, 2))
+    # Of each input 6 products, 12 polynomials of 5 terms, 2 x 12 weights; the layer reads 9.
+    assert plan.multiply_adds == 2 * (3 * (6 + 60 + 24) + 45 + 20 + 16)
+    held = sum(p.numel() for p in plan.network(0).parameters()) + (4 + 1) * 2  # the head's columns
+    assert plan.bytes == 4 * 2 * held
 
 
 @pytest.mark.parametrize("batched", [False, True])

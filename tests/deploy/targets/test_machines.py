@@ -7,15 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from deploy.c_models import STRICT
 from deploy.targets.machines import CORTEX, LINUX, M4, Machine, run
 from deploy.targets.shapes import ROWS, Shape
 
+from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.prepare import DTYPES
 
 SMALL = Shape((16, 64, 64, 2))
 BUSY = Shape((16, 64, 64, 2), busy=True)
+PERIODIC = Shape((16, 64, 64, 2), waves=16)
 CLASSES = Shape((16, 64, 64, 6), head="categorical")
 # Widths that leave a rest in every loop: of 4 inputs, of 4, 8 and 64 outputs.
 ODD = [Shape((5, 67, 130, 6)), Shape((1, 1, 2)), Shape((13, 9, 3), head="categorical")]
@@ -40,7 +43,10 @@ CASES = [
         (CLASSES, "float32"),
         (CLASSES, "int8"),
     )
-] + [(M4, BUSY, dtype) for dtype in ("float32", "int8")]
+] + [
+    *((M4, BUSY, dtype) for dtype in ("float32", "int8")),
+    *((machine, PERIODIC, dtype) for machine in (M4, *LINUX) for dtype in DTYPES),
+]
 
 
 @pytest.mark.parametrize(("machine", "shape", "dtype"), CASES, ids=str)
@@ -79,7 +85,7 @@ def test_the_self_test_passes_and_the_cost_is_bounded(
     record_property("measured", measured)
     if shape is SMALL and (machine.name, dtype) in MOST:
         assert measured["instructions"] <= MOST[machine.name, dtype]
-    if machine is M4 and shape is not CLASSES and dtype == "float32":
+    if machine is M4 and shape not in (CLASSES, PERIODIC) and dtype == "float32":
         assert measured["code"] <= 1_000
         assert measured["stack"] <= 600
         assert measured["instructions"] <= 26_000
@@ -100,7 +106,7 @@ def instructions(machine: Machine, folder: Path, plugin: Path, times: int) -> in
     return int((folder / "count.log").read_text().removeprefix("instructions "))
 
 
-@pytest.mark.parametrize("shape", [SMALL, *ODD], ids=str)
+@pytest.mark.parametrize("shape", [SMALL, PERIODIC, *ODD], ids=str)
 def test_int8_is_the_same_to_the_bit_everywhere(shape: Shape, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     source = shape.write(folder, "int8")
@@ -113,6 +119,22 @@ def test_int8_is_the_same_to_the_bit_everywhere(shape: Shape, tmp_path: Path) ->
     for machine in (*CORTEX, *LINUX):
         machine.build(folder, *files, *machine.link)
         assert machine.run(folder, "./rows") == plain, machine.name
+
+
+@pytest.mark.parametrize("machine", [M4, *LINUX], ids=str)
+def test_sines_are_those_of_python(machine: Machine, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    source = PERIODIC.write(folder, "float32")
+    files = ["-DTIMES=1", "rows.c", "model.c", "weights.c", *machine.link, "-o", "rows"]
+    machine.build(folder, *files)
+    bits = [int(line, 16) for line in machine.run(folder, "./rows").split()]
+    found = np.array(bits, np.uint32).view(np.float32).reshape(ROWS, 2)
+    text = (folder / "rows.h").read_text().split("= {", 1)[1].replace("f", "")
+    X = np.array(re.findall(r"[-+.\de]+", text), np.float32).reshape(ROWS, -1)
+    wanted = source.folded.run(X.astype(np.float64))
+    assert isinstance(wanted, MeanStd)
+    assert np.abs(found[:, :1] - wanted.mean).max() < 1e-5 * wanted.std.min()
+    assert np.abs(found[:, 1:] - wanted.std).max() < 1e-5 * wanted.std.min()
 
 
 CLANG = ["arm-none-eabi -mcpu=cortex-m4 -mfloat-abi=hard", "arm-none-eabi -mcpu=cortex-m0plus",

@@ -7,6 +7,7 @@ from rdeepsense.deploy.c.links import macros
 from rdeepsense.deploy.c.tables import Table, is_shifted
 from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.quantise import BLOCK, BYTE, Int8Network
+from rdeepsense.guard import EMBEDDING_REACH
 from rdeepsense.link import OPERATIONS, LocationWidth
 
 FUNCTIONS = tuple(name for name, count in OPERATIONS.items() if count == 1)
@@ -22,6 +23,7 @@ def switches(model: CModel) -> dict[str, bool]:
         "HALVES": "float16" in kinds,
         "SINGLES": "float32" in kinds,
         "CLASSES": model.is_classifier,
+        "EMBEDDED": model.network.embedding is not None,
         "SHIFTED": is_shifted(model),
         "REFUSES_NAN": model.missing == "refuse",
         "GUARD": model.guard is not None,
@@ -51,6 +53,14 @@ def config(model: CModel, tables: list[Table]) -> str:
         lines.append(f"#define COLUMNS {columns} /* of the last layer */")
         lines.append(f"#define LIMIT {number(2 * model.network.levels)}")
         lines.append(f"#define ZERO {2 * model.network.levels + 1}")
+    embedding = model.network.embedding
+    if embedding is not None:
+        waves, width = embedding.weight.shape[1:]
+        lines.append(f"#define FREQUENCIES {waves // 2} /* of the embedding of each input */")
+        lines.append(f"#define EMBEDDING_WIDTH {width} /* numbers that come out of it */")
+        lines.append(f"#define EMBEDDING_REACH {number(EMBEDDING_REACH)}")
+        if isinstance(model.network, Int8Network):
+            lines.append(f"#define PER_STEP {number(model.network.per_step[0])}")
     if model.laplace is not None:
         lines.append(f"#define LAPLACE_ROWS {len(model.laplace.root)}")
         lines.append(f"#define LAPLACE_HIDDEN {model.hidden} /* rows before those of the inputs */")
@@ -61,10 +71,12 @@ def config(model: CModel, tables: list[Table]) -> str:
 def scratch_bytes(model: CModel) -> int:
     """The size of the runtime's `work`."""
     ins, sums, columns = rooms(model)
+    embedding = model.network.embedding
+    more = 0 if embedding is None else sum(embedding.weight.shape[1:])
     if isinstance(model.network, Int8Network):
-        return _up(4 * sums + 4 * columns + 2 * ins, 4)
-    laplace = 0 if model.laplace is None else len(model.laplace.root)
-    return _up(4 * ins + 4 * sums + 2 * ins, 4) + 4 * laplace
+        return _up(4 * sums + 4 * columns + 2 * ins, 4) + 4 * more
+    more += 0 if model.laplace is None else len(model.laplace.root)
+    return _up(4 * ins + 4 * sums + 2 * ins, 4) + 4 * more
 
 
 def rooms(model: CModel) -> tuple[int, int, int]:

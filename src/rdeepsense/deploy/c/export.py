@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.readme import readme
-from rdeepsense.deploy.c.report import C99Report, EpistemicCost, Sizes, layer_costs
+from rdeepsense.deploy.c.report import C99Report, EmbeddingCost, EpistemicCost, Sizes, layer_costs
 from rdeepsense.deploy.c.selftest import selftest
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold_fitted
@@ -49,7 +49,7 @@ def export_c99(
         "weights.c": source.weights(),
         "selftest.c": selftest(source, rows.X),
     }
-    laplace = folded.output.laplace
+    laplace, embedding = folded.output.laplace, folded.layers.embedding
     report = C99Report(
         "c99",
         folder,
@@ -64,6 +64,7 @@ def export_c99(
         None if laplace is None else EpistemicCost.of(laplace),
         Sizes.of(source, files),
         None if sure is None else tuple(float(v) for v in sure),
+        None if embedding is None else EmbeddingCost.of(embedding),
     )
     content = report.to_json()
     files["README.md"] = readme(source, content)

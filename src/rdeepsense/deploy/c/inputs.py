@@ -40,7 +40,7 @@ class CModel:
 
     name: str
     network: FloatNetwork | Int8Network
-    widths: tuple[int, ...]  # inputs, hidden layers, columns of the last layer
+    widths: tuple[int, ...]  # what the first layer reads, hidden layers, columns of the last layer
     link: Link
     spread: Floats | None  # None, as shift is, for classes
     shift: Floats | None
@@ -62,7 +62,7 @@ class CModel:
 
     @property
     def inputs(self) -> int:
-        return self.widths[0]
+        return len(self.centre)
 
     @property
     def outputs(self) -> int:

@@ -10,6 +10,7 @@ from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import labelled, remark
 from rdeepsense.deploy.networks import HALF_CHANGE
+from rdeepsense.guard import EMBEDDING_REACH
 
 EXAMPLE = """    float x[MODEL_INPUTS] = { /* sensor values */ };
     float %s;
@@ -45,6 +46,7 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         "    cc -std=c99 -O2 selftest.c model.c weights.c -o selftest && ./selftest",
         "",
         "`exp`, `log1p`, `sqrt` and softplus are its own, with a relative error of at most 6e-7.",
+        *_embedding(report),
         "",
         *_epistemic(source, report),
         "## Inputs",
@@ -134,6 +136,20 @@ def _kept(model: CModel, report: dict[str, Any]) -> list[str]:
     return [
         f"Of its {len(report['layers'])} layers, from 0 on, kept in float32: {kept}. With all in "
         f"float16 {what} would move by more than {HALF_CHANGE:g}{unit}."
+    ]
+
+
+def _embedding(report: dict[str, Any]) -> list[str]:
+    """What stands between the inputs and the first layer."""
+    if "embedding" not in report:
+        return []
+    found = report["embedding"]
+    return [
+        f"Its first layer reads the inputs, and of each {found['width']} numbers more, made of "
+        f"{found['frequencies']} sines and cosines:",
+        f"{found['bytes_in_flash']:,} bytes of float32. Sine and cosine have an absolute error of "
+        "at most 3e-7, and read an",
+        f"input up to {EMBEDDING_REACH:g} standard deviations from its mean.",
     ]
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.measure import code_and_stack
 from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.folded.embedding import Embedding
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
@@ -43,6 +44,22 @@ class EpistemicCost:
 
 
 @dataclass(frozen=True)
+class EmbeddingCost:
+    """The embedding of the inputs, which is float32 whatever the weights."""
+
+    frequencies: int  # of each input
+    width: int
+    bytes_in_flash: int
+    multiply_adds: int
+
+    @classmethod
+    def of(cls, embedding: Embedding) -> EmbeddingCost:
+        numbers = sum(values.size for values in vars(embedding).values())
+        frequencies, width = embedding.frequency.shape[1], embedding.bias.shape[1]
+        return cls(frequencies, width, 4 * numbers, embedding.multiply_adds)
+
+
+@dataclass(frozen=True)
 class Sizes:
     """Bytes; of code and stack None where no compiler could measure them."""
 
@@ -74,6 +91,7 @@ class C99Report(ExportReport):
     epistemic: EpistemicCost | None
     bytes: Sizes
     sure: tuple[float, ...] | None  # what `is_sure` compares with
+    embedding: EmbeddingCost | None = None
 
     @property
     def kept_float32(self) -> list[int]:
@@ -83,13 +101,14 @@ class C99Report(ExportReport):
     @property
     def multiply_adds(self) -> int:
         """Of one prediction."""
-        more = 0 if self.epistemic is None else self.epistemic.multiply_adds
-        return sum(layer.multiply_adds for layer in self.layers) + more
+        parts = [*self.layers, self.epistemic, self.embedding]
+        return sum(part.multiply_adds for part in parts if part is not None)
 
     def to_json(self) -> dict[str, object]:
         """Give the content of report.json."""
         facts = self.facts
-        epistemic = {} if self.epistemic is None else {"epistemic": asdict(self.epistemic)}
+        parts = {"epistemic": self.epistemic, "embedding": self.embedding}
+        known = {name: asdict(part) for name, part in parts.items() if part is not None}
         return {
             "name": self.name,
             "dtype": self.dtype,
@@ -102,7 +121,7 @@ class C99Report(ExportReport):
             "missing": facts.missing,
             "layers": [asdict(layer) for layer in self.layers],
             "kept_float32": self.kept_float32,
-            **epistemic,
+            **known,
             "multiply_adds": self.multiply_adds,
             "bytes": asdict(self.bytes),
             "quality": self.quality_json(),

@@ -49,8 +49,13 @@ class Source:
         mixed = self.switches["HALVES"] and self.switches["SINGLES"]
         return {
             "dtype": "float16 and float32" if mixed else self.network.dtype,
-            "widths": "-".join(map(str, self.model.widths)),
+            "widths": self._widths(),
         }
+
+    def _widths(self) -> str:
+        widths = "-".join(map(str, self.model.widths))
+        embedded = self.model.network.embedding is not None
+        return f"{self.model.inputs} (embedded) {widths}" if embedded else widths
 
     def config(self) -> str:
         """The section of model.c that is the model's own."""

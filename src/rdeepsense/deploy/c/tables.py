@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
+from rdeepsense.deploy.stored_embedding import StoredEmbedding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import LARGEST
 
@@ -51,6 +52,7 @@ def tables_of(model: CModel) -> list[Table]:
     """All tables of a model, every name with its prefix."""
     network = model.network
     tables = _int8(network) if isinstance(network, Int8Network) else _float(network)
+    tables += _embedding(network.embedding)
     if model.spread is not None and model.shift is not None:
         tables.append(Table("float", "spread", model.spread))
         if is_shifted(model):
@@ -83,6 +85,17 @@ def lengths(model: CModel) -> dict[str, int]:
     # int8 inputs lie in fours.
     found["weights"] = sum(-(-before // 4) * 4 * width for before, width in pairwise(widths))
     found["head_bias"] = widths[-1]
+    if (embedding := model.network.embedding) is not None:
+        _, waves, width = embedding.weight.shape
+        if widths[0] != inputs * (1 + width):
+            raise InputError(
+                f"the first layer reads {widths[0]} numbers, which are not {inputs} inputs and "
+                f"{width} more of each"
+            )
+        found["embedding_bias"] = inputs * width
+        found |= {"frequency": inputs * waves // 2, "embedding_weight": inputs * waves * width}
+    elif widths[0] != inputs:
+        raise InputError(f"the first layer reads {widths[0]} numbers of {inputs} inputs")
     if model.laplace is not None:
         rows = len(model.laplace.root)
         if rows - 1 not in (model.hidden, model.hidden + inputs):
@@ -133,7 +146,9 @@ def _int8(network: Int8Network) -> list[Table]:
     packed = np.concatenate([layer.packed() for layer in network.layers])
     tables = [
         Table("float", "centre", network.centre),
-        Table("float", "per_step", network.per_step),
+        Table("float", "per_step", network.per_step)
+        if network.per_scale is None
+        else Table("float", "per_scale", network.per_scale),
         Table("int8_t", "weights", packed, f"{packed.size} + PAD"),
     ]
     for k, layer in enumerate(network.layers):
@@ -141,6 +156,16 @@ def _int8(network: Int8Network) -> list[Table]:
         tables.append(Table("float", f"factor_{k}", layer.factor))
     tables.append(Table("float", "head_bias", network.head_bias))
     return tables
+
+
+def _embedding(embedding: StoredEmbedding | None) -> list[Table]:
+    if embedding is None:
+        return []
+    return [
+        Table("float", "frequency", embedding.frequency),
+        Table("float", "embedding_weight", embedding.weight),
+        Table("float", "embedding_bias", embedding.bias),
+    ]
 
 
 def _triangle(root: NDArray[np.float32], network: FloatNetwork) -> NDArray[np.float32]:

@@ -2,7 +2,8 @@
 
     h_0 = x - centre,   h_i = max(0, W_i h_{i-1} + b_i),   raw = W h + b
 
-h_0 is 0 where x is missing, and at most REACH scales.
+h_0 is 0 where x is missing, and at most REACH scales. With an embedding e (see `embedding`) the
+first layer reads [h_0, e(h_0 / scale)].
 The centre is taken off the input, not put into b_1, because x and centre may be far larger than
 their difference.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
+from rdeepsense.deploy.folded.embedding import Embedding
 from rdeepsense.deploy.folded.laplace import size
 from rdeepsense.guard import REACH
 
@@ -35,6 +37,7 @@ class Layers:
     centre: Floats
     scale: Floats  # of the training inputs; already inside the first layer
     dense: tuple[DenseLayer, ...]
+    embedding: Embedding | None = None
 
     @property
     def inputs(self) -> int:
@@ -42,8 +45,9 @@ class Layers:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Inputs, hidden layers, columns of the last layer."""
-        return (self.inputs, *(len(layer.bias) for layer in self.dense))
+        """What the first layer reads, hidden layers, columns of the last layer."""
+        embedded = 0 if self.embedding is None else self.embedding.outputs
+        return (self.inputs + embedded, *(len(layer.bias) for layer in self.dense))
 
     @property
     def hidden(self) -> int:
@@ -53,15 +57,24 @@ class Layers:
     @property
     def multiply_adds(self) -> int:
         """Of one pass."""
-        return sum(layer.weight.size for layer in self.dense)
+        embedding = 0 if self.embedding is None else self.embedding.multiply_adds
+        return sum(layer.weight.size for layer in self.dense) + embedding
 
     def raw(self, X: NDArray[Any], root: Floats | None = None) -> Floats:
         """Compute the columns of the last layer; with a laplace's root, its size as one more."""
-        far = REACH * self.scale
-        centred = h = np.clip(np.nan_to_num(X - self.centre), -far, far)
+        h = self.read(X)
+        centred = h[:, : self.inputs]
         for layer in self.dense[:-1]:
             h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         raw: Floats = h @ self.dense[-1].weight.T + self.dense[-1].bias
         if root is None:
             return raw
         return np.hstack([raw, size(root, h[:, : self.hidden], centred / self.scale)])
+
+    def read(self, X: NDArray[Any]) -> Floats:
+        """Compute what the first layer reads."""
+        far = REACH * self.scale
+        centred: Floats = np.clip(np.nan_to_num(X - self.centre), -far, far)
+        if self.embedding is None:
+            return centred
+        return np.hstack([centred, self.embedding.values(centred / self.scale)])

@@ -1,8 +1,10 @@
 """The arrays of a folded model: their names in its file, and the shapes that fit together.
 
     centre, scale                    (inputs,)
-    layer.k.weight, layer.k.bias     (width k + 1, width k), (width k + 1,); width 0 is inputs, the
-                                     last one outputs times the columns of the link
+    embedding.frequency, .bias       (inputs, frequencies), (inputs, width), where there is one
+    embedding.weight                 (inputs times width, 2 times frequencies)
+    layer.k.weight, layer.k.bias     (width k + 1, width k), (width k + 1,); width 0 is inputs and
+                                     the embedding's, the last outputs times the link's columns
     spread, shift                    (outputs,), of numbers alone
     interval.coverages               (coverages,); .low, .high and .conformal (coverages, outputs)
     doubt.root                       square, of the hidden layer's and perhaps the inputs' size + 1
@@ -14,6 +16,7 @@ A file is held to it before its numbers are read, and a model made by hand befor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from rdeepsense.arrays import Floats
@@ -25,6 +28,7 @@ Shape = tuple[int, ...]
 LAPLACE = "doubt."  # before the names of its arrays
 INTERVAL = "interval."
 GUARD = "guard."
+EMBEDDING = "embedding."
 MOST_LAYERS = 1_000
 
 
@@ -34,6 +38,8 @@ def arrays_of(folded: Folded) -> dict[str, Floats]:
     found: dict[str, Floats | None] = {"centre": layers.centre, "scale": layers.scale}
     for k, layer in enumerate(layers.dense):
         found[f"layer.{k}.weight"], found[f"layer.{k}.bias"] = layer.weight, layer.bias
+    if layers.embedding is not None:
+        found |= {f"{EMBEDDING}{name}": value for name, value in vars(layers.embedding).items()}
     found |= {"spread": output.spread, "shift": output.shift}
     if output.laplace is not None:
         found |= {f"{LAPLACE}{name}": value for name, value in vars(output.laplace).items()}
@@ -63,10 +69,14 @@ def check_shapes(shapes: Mapping[str, Shape], link: Link, layers: int, classes: 
         raise InputError(f"layers = {layers} must be 1 to {MOST_LAYERS}")
     inputs = _length(shapes, "centre")
     wanted: dict[str, Shape] = {"centre": (inputs,), "scale": (inputs,)}
-    width, hidden = inputs, 0
+    wanted |= _embedding(shapes, inputs)
+    embedded = math.prod(wanted.get(f"{EMBEDDING}bias", (0,)))
+    width, hidden = inputs + embedded, 0
     for k in range(layers):
         hidden, before, width = width if k else 0, width, _length(shapes, f"layer.{k}.bias")
         wanted |= {f"layer.{k}.bias": (width,), f"layer.{k}.weight": (width, before)}
+    if embedded and layers == 1:
+        raise InputError("an embedding is read by the last layer; it takes a hidden one")
     for name, shape in wanted.items():
         if shapes.get(name) != shape and name.startswith("layer."):
             number = name.split(".")[1]
@@ -94,6 +104,18 @@ def check_shapes(shapes: Mapping[str, Shape], link: Link, layers: int, classes: 
         if name not in wanted:
             raise InputError(f"{name!r:.60} is no array of such a model")
     return outputs
+
+
+def _embedding(shapes: Mapping[str, Shape], inputs: int) -> dict[str, Shape]:
+    if not any(name.startswith(EMBEDDING) for name in shapes):
+        return {}
+    waves = 2 * _last(shapes, f"{EMBEDDING}frequency")
+    width = _last(shapes, f"{EMBEDDING}bias")
+    return {
+        f"{EMBEDDING}frequency": (inputs, waves // 2),
+        f"{EMBEDDING}weight": (inputs * width, waves),
+        f"{EMBEDDING}bias": (inputs, width),
+    }
 
 
 def _laplace(
@@ -128,6 +150,14 @@ def _length(shapes: Mapping[str, Shape], name: str) -> int:
     if not shape or not shape[0]:
         raise InputError(f"{name} is missing or has no numbers")
     return shape[0]
+
+
+def _last(shapes: Mapping[str, Shape], name: str) -> int:
+    """Return the columns of a matrix."""
+    _length(shapes, name)
+    if len(shapes[name]) != 2 or not shapes[name][1]:
+        raise InputError(f"{name} is no matrix: {_is(shapes, name)}")
+    return shapes[name][1]
 
 
 def _is(shapes: Mapping[str, Shape], name: str) -> str:

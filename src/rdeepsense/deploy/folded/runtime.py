@@ -12,11 +12,12 @@ import numpy as np
 
 from rdeepsense.arrays import Floats
 from rdeepsense.container import Header, Tensor, read
+from rdeepsense.deploy.folded.embedding import FASTEST, Embedding
 from rdeepsense.deploy.folded.facts import Facts, Intervals
 from rdeepsense.deploy.folded.fields import TEXTS, check_header, classes_of, link_of, texts_of
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
-from rdeepsense.deploy.folded.layout import GUARD, INTERVAL, LAPLACE, check_shapes
+from rdeepsense.deploy.folded.layout import EMBEDDING, GUARD, INTERVAL, LAPLACE, check_shapes
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import MeanStd
@@ -35,6 +36,7 @@ RANGES = {
     "spread": (LEAST, LARGEST),
     f"{INTERVAL}coverages": (LEAST, 1.0),
     f"{INTERVAL}conformal": (0.0, np.inf),  # infinite where too few rows were set aside
+    f"{EMBEDDING}frequency": (-FASTEST, FASTEST),
     f"{LAPLACE}gain": (0.0, LARGEST),
     f"{LAPLACE}std": (0.0, LARGEST),
     f"{GUARD}low": (-FURTHEST, FURTHEST),
@@ -106,7 +108,9 @@ def _layers(header: Header, arrays: Arrays) -> Layers:
         DenseLayer(arrays[f"layer.{k}.weight"], arrays[f"layer.{k}.bias"])
         for k in range(header["layers"])
     )
-    return Layers(arrays["centre"], arrays["scale"], tuple(dense))
+    found = _under(EMBEDDING, arrays)
+    embedding = Embedding(**found) if found else None
+    return Layers(arrays["centre"], arrays["scale"], tuple(dense), embedding)
 
 
 def _check_numbers(arrays: Arrays, link: Link) -> None:

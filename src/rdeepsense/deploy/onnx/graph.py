@@ -2,7 +2,7 @@
 
     z = (x - centre) per_scale,   h_i = Relu(Gemm(h_{i-1}, W_i, b_i)),   raw = Gemm(h, W, b) + 0 z
 
-The layers read z up to the network's reach.
+The layers read z up to the network's reach, and what `embedding` makes of it.
 
 0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
 run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
@@ -10,9 +10,10 @@ run-time may make an ordinary number of such a row on the way through Relu or Qu
 
 In eight bits the numbers are those of `quantise`: activations are divided by their row's step, so
 that QuantizeLinear has the scale 1, and products multiplied by it. The first layer computes in
-floats, as it takes inputs of more than eight bits; the last one has no QuantizeLinear. Weights are
-stored as bytes from 1 to 255 about 128: on x86 processors without VNNI, ONNX Runtime's products of
-bytes and signed bytes may saturate at 16 bits, those of bytes and bytes never do.
+floats, as it takes inputs (and embeddings) of more than eight bits; the last one has no
+QuantizeLinear. Weights are stored as bytes from 1 to 255 about 128: on x86 processors without VNNI,
+ONNX Runtime's products of bytes and signed bytes may saturate at 16 bits, those of bytes and bytes
+never do.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.onnx import guard
+from rdeepsense.deploy.onnx.embedding import embedding_nodes
 from rdeepsense.deploy.onnx.laplace import corrected_logits, laplace_nodes
 from rdeepsense.deploy.onnx.links import NodeArithmetic
 from rdeepsense.deploy.onnx.nodes import INPUT, Nodes
@@ -48,11 +50,13 @@ def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
     unbounded = _standardised(nodes, folded.facts.missing, network)
     reach = network.levels if isinstance(network, Int8Network) else network.reach
     ends = [nodes.single("least_z", -reach), nodes.single("greatest_z", reach)]
-    z = nodes.node("Clip", [unbounded, *ends], "bounded_z")
     if isinstance(network, Int8Network):
+        z = _embedded_steps(nodes, network, unbounded)
+        z = nodes.node("Clip", [z, *ends], "bounded_z")
         raw, h = _int8_layers(nodes, network, z), ""
     else:
-        raw, h = _float_layers(nodes, network, z)
+        z = nodes.node("Clip", [unbounded, *ends], "bounded_z")
+        raw, h = _float_layers(nodes, network, embedding_nodes(nodes, network.embedding, z))
     axis = nodes.constant("columns", np.array([1]))
     nothing = nodes.node("Sub", [unbounded, unbounded], "z_minus_z")
     mark = nodes.node("ReduceSum", [nothing, axis], "not_finite")
@@ -83,7 +87,10 @@ def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
 
 def _standardised(nodes: Nodes, missing: str, network: FloatNetwork | Int8Network) -> str:
     """Add z; missing inputs count as their mean where the model says so."""
-    per_scale = network.per_step / 2 if isinstance(network, Int8Network) else network.per_scale
+    per_scale: ArrayLike | None = network.per_scale
+    if isinstance(network, Int8Network) and per_scale is None:
+        per_scale = network.per_step / 2
+    assert per_scale is not None
     centred = nodes.node("Sub", [INPUT, nodes.single("centre", network.centre)], "centred")
     z = nodes.node("Mul", [centred, nodes.single("per_scale", per_scale)], "z")
     if missing != "mean":
@@ -101,6 +108,14 @@ def _float_layers(nodes: Nodes, network: FloatNetwork, h: str) -> tuple[str, str
         if layer is not network.layers[-1]:
             before = h = nodes.node("Relu", [h], f"hidden_{k}")
     return h, before
+
+
+def _embedded_steps(nodes: Nodes, network: Int8Network, z: str) -> str:
+    """Add what the first layer reads, counted in steps."""
+    if network.embedding is None:
+        return z  # is in steps already
+    read = embedding_nodes(nodes, network.embedding, z)
+    return nodes.node("Mul", [read, nodes.single("per_step", network.per_step / 2)], "steps")
 
 
 def _int8_layers(nodes: Nodes, network: Int8Network, h: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,9 @@ def _torch_baseline(profiled: ProfiledModel, method: str, passes: int) -> Profil
     facts, hidden = profiled.folded.facts, profiled.folded.layers.widths[1:-1]
     kind = {"mcdrop": "MCDrop", "ssp": "SSP"}[method]
     plan = cost.PassPlan.of(kind, facts.inputs, hidden, facts.outputs, facts.is_classifier, passes)
+    embedding = profiled.folded.layers.embedding
+    if embedding is not None:
+        plan = replace(plan, embedding=(embedding.frequency.shape[1], embedding.bias.shape[1]))
     return ProfileCandidate(
         f"torch-{method}-{passes}",
         f"{kind}-{passes} of the same shape in torch, random weights, pass by pass",

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
+from torch import nn
 
 from rdeepsense import randomness
+from rdeepsense.deploy.folded.embedding import SINE_TERMS
 from rdeepsense.deploy.profile.energy import Meter
 from rdeepsense.dropout import convert
 from rdeepsense.heads import head_named
-from rdeepsense.networks import Dense
+from rdeepsense.networks import Architecture, Dense, Periodic
 from rdeepsense.networks.architecture import built
 from rdeepsense.process_wide import torch_threads
 
@@ -39,6 +41,7 @@ class PassPlan:
     likelihood: str
     passes: int
     ensemble: bool = False  # the passes are of networks of their own, not of one with dropout on
+    embedding: tuple[int, int] | None = None  # frequencies and width of each input's, if periodic
 
     @classmethod
     def of(
@@ -62,14 +65,34 @@ class PassPlan:
 
     @property
     def multiply_adds(self) -> int:
-        """A weight is used once in each pass."""
-        return self.passes * sum(a * b for a, b in pairwise(self.widths))
+        """A weight is used once in each pass, and a sine takes a polynomial."""
+        frequencies, width = self.embedding or (0, 0)
+        embedding = frequencies * (1 + 2 * SINE_TERMS) + 2 * frequencies * width
+        dense = sum(a * b for a, b in pairwise(self._read))
+        return self.passes * (self.widths[0] * embedding + dense)
 
     @property
     def bytes(self) -> int:
         """Weights and biases of all networks."""
-        numbers = sum(a * b + b for a, b in pairwise(self.widths))
+        frequencies, width = self.embedding or (0, 0)
+        embedding = frequencies + 2 * frequencies * width + width
+        numbers = self.widths[0] * embedding + sum(a * b + b for a, b in pairwise(self._read))
         return BYTES_OF_A_NUMBER * numbers * (self.passes if self.ensemble else 1)
+
+    @property
+    def _read(self) -> tuple[int, ...]:
+        """What each layer reads, and the columns of the last."""
+        inputs, *others = self.widths
+        return (inputs * (1 + (self.embedding or (0, 0))[1]), *others)
+
+    def network(self, member: int) -> nn.Module:
+        """Build one network, with random weights."""
+        inputs, *hidden, columns = self.widths
+        outputs = columns // head_named(self.likelihood).link.columns
+        form: Architecture = Dense(hidden)
+        if self.embedding is not None:
+            form = Periodic(hidden, *self.embedding)
+        return built(form, (inputs,), outputs, member, seed=0)
 
 
 @contextmanager
@@ -85,12 +108,8 @@ def prediction(plan: PassPlan, batched: bool = False) -> Call:
     The passes follow one another, as in the paper; `batched` runs those of one network as one batch
     of equal rows instead. Several passes end in the mean and the variance over them.
     """
-    inputs, *hidden, columns = plan.widths
-    outputs = columns // head_named(plan.likelihood).link.columns
-    bodies = (
-        built(Dense(hidden), (inputs,), outputs, member, seed=0)
-        for member in range(plan.passes if plan.ensemble else 1)
-    )
+    inputs = plan.widths[0]
+    bodies = (plan.network(member) for member in range(plan.passes if plan.ensemble else 1))
     networks = [convert(body, plan.likelihood, drop_prob=0.1).eval() for body in bodies]
     row = torch.linspace(-1, 1, inputs)[None]
     if plan.passes == 1:

@@ -61,7 +61,7 @@ class ProfiledModel:
 
 def _typical(layers: Layers, rows: NDArray[Any]) -> NDArray[Any]:
     """Find the row with the median number of hidden units that fire: C skips the others."""
-    h, fired = rows - layers.centre, np.zeros(len(rows))
+    h, fired = layers.read(rows), np.zeros(len(rows))
     for layer in layers.dense[:-1]:
         h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
         fired += (h > 0).sum(1)

@@ -13,6 +13,7 @@ unsigned model_flagged_input(const float *x);
 #define SINGLES 1
 #define HALVES 1
 #define CLASSES 0
+#define EMBEDDED 0
 #define LAPLACE 0
 #define LAPLACE_READS_INPUTS 0
 #define LAPLACE_READS_HIDDEN 0

@@ -9,6 +9,7 @@ unsigned model_flagged_input(const float *x);
 #define MODEL_SCRATCH_BYTES (4 * 192 + 4 + 2 * 76)
 #define INT8 1
 #define CLASSES 0
+#define EMBEDDED 0
 #define REFUSES_NAN 1
 #define GUARD 1
 #define USES_SOFTPLUS 0

@@ -63,11 +63,11 @@ def test_the_mixture_compiles_as_it_lies(cc: str, classes: int, tmp_path: Path) 
 
 
 @needs_cc
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_every_switch_gives_what_the_assembled_file_gives(seed: int, tmp_path: Path) -> None:
     """With the switches as macros or worked out at export: the same bits."""
-    laplace = seed >= 3
-    drawn = draw(seed % 3, widest=30, most=6)
+    laplace, periodic = 3 <= seed < 7, seed >= 6
+    drawn = draw(seed % 3, widest=30, most=6, periodic=periodic)
     folded = fold(
         (give_laplace(drawn) if laplace else drawn).estimator, "laplace" * laplace or None
     )
@@ -95,7 +95,7 @@ BUILDS = [(cc, flags) for cc in COMPILERS for flags in PLAIN] + [("gcc", SANITIS
 
 @needs_cc
 @pytest.mark.parametrize(("cc", "flags"), BUILDS, ids=str)
-@pytest.mark.parametrize("name", ["numbers", "float", "int8", "laplace"])
+@pytest.mark.parametrize("name", ["numbers", "embedding", "float", "int8", "laplace"])
 def test_the_tests_in_c_pass(name: str, cc: str, flags: list[str], tmp_path: Path) -> None:
     files = [HERE / f"{name}_test.c", f"-I{RUNTIME}", "-lm", "-o", name]
     run_cc(tmp_path, cc, *STRICT, *stated(), *flags, *files)
@@ -104,9 +104,10 @@ def test_the_tests_in_c_pass(name: str, cc: str, flags: list[str], tmp_path: Pat
 
 def stated() -> list[str]:
     """The error bounds that the comments of the functions promise, as macros."""
-    text = (RUNTIME / "numbers.h").read_text()
-    found = re.findall(r"at\s+most\s+(\de-7)[^}]*?static float (\w+)\(", text)
-    assert {name for _, name in found} == {"exp_of_minus", "exp_of", "softplus", "root"}
+    text = "".join((RUNTIME / name).read_text() for name in ("numbers.h", "embedding.h"))
+    found = re.findall(r"at\s+most\s+(\de-7)[^}]*?static (?:float|void) (\w+)\(", text)
+    known = {"exp_of_minus", "exp_of", "softplus", "root", "sine_cosine"}
+    assert {name for _, name in found} == known
     return [f"-DBOUND_{name}={bound}" for bound, name in found]
 
 

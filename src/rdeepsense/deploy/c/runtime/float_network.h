@@ -31,6 +31,9 @@ typedef struct {
 #if LAPLACE
     float laplace[LAPLACE_ROWS];
 #endif
+#if EMBEDDED
+    embedding embedded;
+#endif
     uint16_t index[ROOM]; /* which inputs those are */
 } work;
 typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
@@ -180,6 +183,22 @@ static int network(const float *x, work *w)
 #endif
 #if LAPLACE && LAPLACE_READS_INPUTS
     add_rows(LAPLACE_HIDDEN, w->value, w->index, count, w->laplace);
+#endif
+#if EMBEDDED
+    for (i = 0; i < MODEL_INPUTS; ++i) {
+        unsigned k;
+        embed(i, (x[i] - model_centre[i]) * model_per_scale[i], &w->embedded);
+        for (k = 0; k < EMBEDDING_WIDTH; ++k) {
+            const float e = w->embedded.value[k];
+#if HALVES
+            w->value[count] = e * layers[0].gain;
+#else
+            w->value[count] = e;
+#endif
+            w->index[count] = (uint16_t)(MODEL_INPUTS + i * EMBEDDING_WIDTH + k);
+            count += e > 0.0f;
+        }
+    }
 #endif
     for (l = 0;; ++l) {
         const unsigned n = layers[l].outputs;

@@ -5,6 +5,9 @@ static const layer layers[] = {LAYER_TABLE};
 typedef struct {
     int32_t sum[SUMS];
     float raw[COLUMNS];
+#if EMBEDDED
+    embedding embedded;
+#endif
     uint8_t byte[ROOM]; /* the inputs' high ones, then activations */
     union {
         uint8_t low[ROOM];        /* the inputs' low ones */
@@ -99,6 +102,27 @@ static float to_bytes(const layer *l, const int32_t *restrict sum, float step,
     return step * top / 255.0f;
 }
 
+/* Input i of the first layer, in halves of a step, so that adding 1 and shifting rounds. */
+static void put(work *w, unsigned i, float halves)
+{
+    const uint32_t q = (uint32_t)((int32_t)halves + ZERO) >> 1;
+    w->byte[i] = (uint8_t)(q >> 8);
+    w->room.low[i] = (uint8_t)(q & 255u);
+}
+
+#if EMBEDDED
+/* The embedding of input i, z standard deviations from its mean. */
+static void put_embedding(work *w, unsigned i, float z)
+{
+    unsigned k;
+    embed(i, z, &w->embedded);
+    for (k = 0; k < EMBEDDING_WIDTH; ++k) {
+        const float halves = w->embedded.value[k] * PER_STEP;
+        put(w, MODEL_INPUTS + i * EMBEDDING_WIDTH + k, halves < LIMIT ? halves : LIMIT);
+    }
+}
+#endif
+
 /* The columns of the last layer, in work->raw. */
 static int network(const float *x, work *w)
 {
@@ -106,9 +130,13 @@ static int network(const float *x, work *w)
     float step = 1.0f;
     unsigned i, l;
     for (i = 0; i < MODEL_INPUTS; ++i) {
-        /* In halves of a step, so that adding 1 and shifting rounds. */
+#if EMBEDDED
+        float z = (x[i] - model_centre[i]) * model_per_scale[i];
+        put_embedding(w, i, z);
+        z *= PER_STEP;
+#else
         float z = (x[i] - model_centre[i]) * model_per_step[i];
-        uint32_t q;
+#endif
 #if GUARD
         status |= input_status(x, i);
 #endif
@@ -124,10 +152,11 @@ static int network(const float *x, work *w)
                 status |= MODEL_OUT_OF_RANGE;
             }
         }
-        q = (uint32_t)((int32_t)z + ZERO) >> 1;
-        w->byte[i] = (uint8_t)(q >> 8);
-        w->room.low[i] = (uint8_t)(q & 255u);
+        put(w, i, z);
     }
+#if EMBEDDED
+    i += MODEL_INPUTS * EMBEDDING_WIDTH;
+#endif
     for (; i % 4 != 0; ++i) {
         w->byte[i] = w->room.low[i] = 0;
     }

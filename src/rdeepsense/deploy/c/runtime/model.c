@@ -12,6 +12,10 @@
 #include "guard.h"
 #endif
 
+#if EMBEDDED
+#include "embedding.h"
+#endif
+
 #if LAPLACE
 #include "laplace.h"
 #endif

@@ -2,6 +2,7 @@
 #define HALVES 0
 #define SINGLES 1
 #define CLASSES 0
+#define EMBEDDED 0
 #define SHIFTED 0
 #define REFUSES_NAN 1
 #define GUARD 1
