@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,7 +57,9 @@ def fit(
     task: Annotated[
         TaskKind, typer.Option(help="auto: classes for text or yes/no targets.")
     ] = TaskKind.auto,
-    hidden: Annotated[str, typer.Option(help="Widths of the hidden layers.")] = "64,64",
+    hidden: Annotated[
+        str, typer.Option(help="Widths of the hidden layers, or auto, which chooses the network.")
+    ] = "64,64",
     drop_prob: Annotated[
         str, typer.Option(help="Probability to drop a hidden unit, or auto.")
     ] = "0.05",
@@ -70,6 +72,10 @@ def fit(
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, help="Begin no further training after this, and take the best so far."),
     ] = None,
     missing: Annotated[
         MissingInputs, typer.Option(help="What to do with missing inputs.")
@@ -110,7 +116,7 @@ def fit(
 ) -> None:
     """Fit a network to a table and say how good its uncertainty is on rows it has not seen."""
     terminal = Terminal(quiet)
-    widths = widths_of(hidden)
+    widths = hidden if hidden == "auto" else widths_of(hidden)
     outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint, "--plot": plot}
     check_roles(target, groups, ignore or [])
     left = ignore or []
@@ -136,6 +142,7 @@ def fit(
         "drop_prob": _number_or_word("--drop-prob", drop_prob, ("auto",)),
         "alpha": _number_or_word("--alpha", alpha, ("auto", "paper")),
         "epochs": epochs,
+        "max_seconds": max_seconds,
         "missing": missing.value,
         "checkpoint": checkpoint,
         "random_state": seed,
@@ -231,4 +238,19 @@ def _choice(model: RDeepSenseRegressor | RDeepSenseClassifier, selection: Mappin
     """Return what was chosen automatically, and how."""
     chosen = model.candidate_
     what = f"{chosen.likelihood} head, alpha {chosen.alpha:g}, drop probability {chosen.drop_prob}"
-    return f"{what}: best of {len(selection['trials'])} by {selection['how']}"
+    said = f"{what}: best of {len(selection['trials'])} by {selection['how']}"
+    if tried := selection.get("architectures"):
+        said = f"{_architecture(tried)}; {said}"
+    return said
+
+
+def _architecture(tried: Sequence[Mapping[str, Any]]) -> str:
+    """Return the network that was chosen, and what the next best one lacked."""
+    (own,) = (one for one in tried if one["chosen"])
+    widths = "-".join(map(str, own["arguments"]["hidden"]))
+    kind = "periodic embeddings and " if own["name"] == "Periodic" else ""
+    said = f"{kind}layers of {widths}, of {len(tried)} networks"
+    others = [one["nll"] for one in tried if one is not own]
+    if others:
+        said += f" (NLL {own['nll']:.3f} after a first look, the others at best {min(others):.3f})"
+    return said

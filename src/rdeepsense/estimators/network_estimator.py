@@ -33,22 +33,26 @@ class NetworkEstimator(DistributionEstimator):
 
     Parameters
     ----------
-    hidden : widths of the hidden layers; the paper's network is ``(500, 500, 500)``.
+    hidden : widths of the hidden layers; the paper's network is ``(500, 500, 500)``. "auto" chooses
+        among widths, depths and periodic embeddings of the inputs, by calibrated validation NLL.
     network : one of `rdeepsense.networks`, or a torch network of your own, which is converted on a
         copy and starts from its present weights; its last Linear layer must have one column per
         output.
     epochs, batch_size, learning_rate : None follows the default recipe.
     weight_decay : AdamW's, on weights only. In the paper's sums over N rows,
         lambda = (1 - alpha) lambda_l + alpha lambda_e corresponds to weight_decay = 2 lambda / N.
+    max_seconds : begin no further training after so many seconds, and choose among what is trained
+        by then; None is as long as it takes.
     checkpoint : a path where the state is saved as training goes on, and taken up again from.
     """
 
-    hidden: Sequence[int] = (64, 64)
+    hidden: Sequence[int] | str = (64, 64)
     network: nn.Module | Architecture | None = None
     epochs: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
     weight_decay: float = 1e-2
+    max_seconds: float | None = None
     checkpoint: str | os.PathLike[str] | None = None
 
     @property
@@ -64,8 +68,10 @@ class NetworkEstimator(DistributionEstimator):
     def restore(self, header: Header, tensors: Tensors, network: nn.Module | None) -> None:
         super().restore(header, tensors, network)
         architecture = self.fitted_.networks.architecture
-        if architecture != architecture_of(self.hidden, None):
-            self.network = architecture if network is None else network
+        if network is not None:
+            self.network = network
+        elif self.hidden != "auto" and architecture != architecture_of(self.hidden, None):
+            self.network = architecture
 
     def _training(self) -> Train:
         spec = self._spec()
@@ -80,6 +86,8 @@ class NetworkEstimator(DistributionEstimator):
         for name in ("epochs", "batch_size"):
             if getattr(self, name) is not None:
                 checks.check_whole(name, getattr(self, name), 1)
+        if self.max_seconds is not None:
+            checks.check_positive("max_seconds", self.max_seconds, zero=True)
         if self.learning_rate is not None:
             checks.check_positive("learning_rate", self.learning_rate)
         passes = self._passes(None)
@@ -87,6 +95,8 @@ class NetworkEstimator(DistributionEstimator):
         return FitSpec(
             method=type(self).__name__,
             architecture=architecture_of(self.hidden, self.network),
+            open_architecture=self.hidden == "auto" and self.network is None,
+            max_seconds=self.max_seconds,
             grid=self._grid(),
             passes=passes,
             after=after,

@@ -98,6 +98,13 @@ TRIAL = {
     "best_step": COUNT,
 }
 LENGTH = {"steps": COUNT, "nll": FIGURE}
+TRIED = {
+    "name": SHORT,
+    "arguments": OBJECT,
+    "parameters": whole(0, MOST_NUMBERS),
+    "nll": FIGURE,
+    "chosen": Kind(lambda value: type(value) is bool, "true or false"),
+}
 ARCHITECTURE = {
     "class": SHORT,
     "outputs": whole(1, MOST_LABELS),
@@ -161,9 +168,9 @@ def _check_records(header: Header) -> None:
     selection = header["selection"]
     if selection is None:
         return
-    lists = {"lengths": maybe(several(OBJECT, 10_000))}
+    lists = dict.fromkeys(("lengths", "architectures"), maybe(several(OBJECT, 10_000)))
     check_fields(selection, SELECTION, lists, "selection.")
-    for name, fields in (("trials", TRIAL), ("lengths", LENGTH)):
+    for name, fields in (("trials", TRIAL), ("lengths", LENGTH), ("architectures", TRIED)):
         for number_of, record in enumerate(selection.get(name) or ()):
             at = f"selection.{name}[{number_of}]."
             check_fields(record, fields, at=at)

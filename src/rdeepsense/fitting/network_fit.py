@@ -69,7 +69,7 @@ def fit_networks(
         Networks(
             trained.networks,
             trained.candidate,
-            spec.architecture,
+            trainer.spec.architecture,
             spec.input_drop_prob,
             spec.passes,
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rdeepsense.fitting.candidates import Criterion, Trial
@@ -58,6 +58,20 @@ class TriedLength:
 
 
 @dataclass(frozen=True)
+class TriedArchitecture:
+    """An architecture on a few steps: its best candidate's calibrated NLL."""
+
+    name: str
+    arguments: Json
+    parameters: int
+    nll: float
+    chosen: bool = False
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class Selection:
     """The trials among which a candidate was chosen."""
 
@@ -66,6 +80,7 @@ class Selection:
     chosen: int
     trials: tuple[Trial, ...]
     lengths: tuple[TriedLength, ...] | None = None  # None where no other length was an option
+    architectures: tuple[TriedArchitecture, ...] | None = None  # None where it was given
 
     def to_json(self) -> Json:
         value: Json = {
@@ -76,15 +91,18 @@ class Selection:
         }
         if self.lengths is not None:
             value["lengths"] = [length.to_json() for length in self.lengths]
+        if self.architectures is not None:
+            value["architectures"] = [tried.to_json() for tried in self.architectures]
         return value
 
     @classmethod
     def from_json(cls, value: Json) -> Selection:
-        lengths = value.get("lengths")
+        lengths, tried = value.get("lengths"), value.get("architectures")
         return cls(
             value["by"],
             value["how"],
             value["chosen"],
             tuple(Trial.from_json(trial) for trial in value["trials"]),
             None if lengths is None else tuple(TriedLength(**length) for length in lengths),
+            None if tried is None else tuple(TriedArchitecture(**one) for one in tried),
         )

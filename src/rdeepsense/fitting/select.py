@@ -6,35 +6,40 @@ grid is cross-validated in one bank (a member sees the rows of its folds through
 trained once more on all rows, up to that step.
 
 Either way the first head spans the whole grid and a further one only the leader's drop
-probability, and the winner is then tried at other lengths of training (`length_search`).
+probability, and the winner is then tried at other lengths of training (`length_search`). Where the
+network is open too, it is chosen first (`architecture_search`), and the grid is what that leaves.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.data.splits import Part
-from rdeepsense.distributions import concatenate
-from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.fitting.architecture_search import choose_architecture
 from rdeepsense.fitting.candidates import FEW_VALIDATION_ROWS, FOLDS
+from rdeepsense.fitting.folds import fold_weights, out_of_fold
+from rdeepsense.fitting.ladder import ladder
 from rdeepsense.fitting.leaderboard import Leaderboard
 from rdeepsense.fitting.length_search import LengthSearch
 from rdeepsense.fitting.trainer import HeldOutPredictions, TrainedModel, Trainer
-from rdeepsense.training import Rows, Schedule
+from rdeepsense.training import Schedule
 
 
 def select(trainer: Trainer) -> TrainedModel:
     """Train the grid of the specification and return the best candidate's networks."""
     grid, criterion = trainer.spec.grid, trainer.spec.criterion
     few = len(trainer.rows.validation) < FEW_VALIDATION_ROWS and trainer.rows.split_off
-    fold = len(grid) > 1 and few and criterion == "nll" and trainer.can_fold
+    is_open = trainer.spec.open_architecture
+    fold = (len(grid) > 1 or is_open) and few and criterion == "nll" and trainer.can_fold
+    if fold:
+        trainer.on_all_rows()
+    tried = None
+    if is_open:
+        architectures = ladder(trainer.row_count, trainer.rows.X.shape[1:])
+        tried = choose_architecture(trainer, architectures, fold)
     trained = _cross_validated(trainer) if fold else _held_out(trainer)
+    if tried is not None and trained.selection is not None:
+        trained = replace(trained, selection=replace(trained.selection, architectures=tried))
     # A winner that was trained to its end may have won only because the others were not.
     details = {**trained.training.details, "interrupted": trainer.interrupted}
     return replace(trained, training=replace(trained.training, details=details))
@@ -46,7 +51,7 @@ def _held_out(trainer: Trainer) -> TrainedModel:
     board = Leaderboard(criterion)
     options: list[tuple[TrainedModel, Schedule]] = []
     for group in board.groups(trainer.spec.grid):
-        if trainer.interrupted:
+        if options and trainer.stops_searching:
             break
         scaler = trainer.target_scaler(rows.train, group[0].likelihood)
         train, held = trainer.training_rows(rows.train, scaler), trainer.validation_rows(scaler)
@@ -68,7 +73,7 @@ def _held_out(trainer: Trainer) -> TrainedModel:
                 report,
             )
             options.append((trained, schedule))
-    if len(options) == 1:
+    if len(options) == 1 and not trainer.spec.open_architecture:
         return options[0][0]
     trained, schedule = options[board.leader]
     selection = board.selection("validation rows")
@@ -78,7 +83,7 @@ def _held_out(trainer: Trainer) -> TrainedModel:
     train, held = trainer.training_rows(rows.train, scaler), trainer.validation_rows(scaler)
     leader = board.judged[board.leader].trial
     lengths = LengthSearch(schedule, train.total, members, leader, shorter=True)
-    while not trainer.interrupted and (length := lengths.next()) is not None:
+    while not trainer.stops_searching and (length := lengths.next()) is not None:
         networks, record, schedule = trainer.train([trained.candidate], 1, train, held, length)
         again = replace(trained.held_out, dist=trainer.predict(networks, X, scaler))
         judgement = trainer.judge(trained.candidate, again, record.best_step)
@@ -95,21 +100,20 @@ def _held_out(trainer: Trainer) -> TrainedModel:
 
 def _cross_validated(trainer: Trainer) -> TrainedModel:
     part, members = trainer.rows.rows, trainer.spec.members
-    trainer.on_all_rows()
     fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels)
     size = FOLDS * members
     board = Leaderboard("nll")
     options: list[tuple[HeldOutPredictions, Scaler | None, Schedule]] = []
     for group in board.groups(trainer.spec.grid):
-        if trainer.interrupted:
+        if options and trainer.stops_searching:
             break
         scaler = trainer.target_scaler(part, group[0].likelihood)
         rows = trainer.training_rows(part, scaler)
-        inside, outside = _fold_weights(rows, fold, members, len(group))
+        inside, outside = fold_weights(rows, fold, members, len(group))
         networks, record, schedule = trainer.train(group, FOLDS, inside, outside)
         for i, candidate in enumerate(group[: len(networks) // size]):
             own = slice(i * size, (i + 1) * size)
-            held_out = _out_of_fold(trainer, networks[own], fold, scaler)
+            held_out = out_of_fold(trainer, networks[own], fold, scaler)
             board.judged.append(trainer.judge(candidate, held_out, record.best_step[own]))
             options.append((held_out, scaler, schedule))
     leader = board.judged[board.leader]
@@ -118,10 +122,10 @@ def _cross_validated(trainer: Trainer) -> TrainedModel:
     rows = trainer.training_rows(part, scaler)
     lengths = LengthSearch(schedule, len(rows), size, leader.trial)
     may = trainer.spec.epochs is None
-    while may and not trainer.interrupted and (length := lengths.next()) is not None:
-        inside, outside = _fold_weights(rows, fold, members, 1)
+    while may and not trainer.stops_searching and (length := lengths.next()) is not None:
+        inside, outside = fold_weights(rows, fold, members, 1)
         networks, record, schedule = trainer.train([candidate], FOLDS, inside, outside, length)
-        again = _out_of_fold(trainer, networks, fold, scaler)
+        again = out_of_fold(trainer, networks, fold, scaler)
         judgement = trainer.judge(candidate, again, record.best_step)
         if lengths.accept(judgement.trial, schedule):
             held_out, calibration = again, judgement.calibration
@@ -140,41 +144,3 @@ def _cross_validated(trainer: Trainer) -> TrainedModel:
         replace(report, validated=how),
         replace(board.selection(how), lengths=tuple(lengths.tried)),
     )
-
-
-def _fold_weights(
-    rows: Rows, fold: NDArray[Any], members: int, candidates: int
-) -> tuple[Rows, Rows]:
-    """Return rows with weights that hide from each network what it is judged on, and the reverse.
-
-    Networks come in the order candidate, fold, member of the ensemble.
-    """
-    weight = torch.ones(len(rows)) if rows.weight is None else rows.weight.cpu()
-    held = torch.from_numpy(fold == np.arange(FOLDS)[:, None])
-    held = held.repeat_interleave(members, 0).repeat(candidates, 1)
-    inside = (weight * ~held).to(rows.x)
-    outside = (weight * held).to(rows.x)
-    return (
-        replace(rows, weight=inside / inside.mean(1, keepdim=True)),
-        replace(rows, weight=outside),
-    )
-
-
-def _out_of_fold(
-    trainer: Trainer,
-    networks: list[StochasticNetwork],
-    fold: NDArray[Any],
-    scaler: Scaler | None,
-) -> HeldOutPredictions:
-    """Predict every row by the networks that did not see it."""
-    data, part, members = trainer.rows, trainer.rows.rows, trainer.spec.members
-    order = [np.flatnonzero(fold == f) for f in range(FOLDS)]
-    dists = [
-        trainer.predict(
-            networks[f * members : (f + 1) * members], data.X[part.index[order[f]]], scaler
-        )
-        for f in range(FOLDS)
-    ]
-    joined: Part = part[np.concatenate(order)]
-    X, y = data.X[joined.index], data.y[joined.index]
-    return HeldOutPredictions(concatenate(dists), X, y, joined.relative_weight)

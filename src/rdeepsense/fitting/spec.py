@@ -39,6 +39,8 @@ class FitSpec:
     beta: float = 0.0
     input_drop_prob: float = 0.0
     adversarial_step: float = 0.0
+    open_architecture: bool = False  # whether the network is chosen too
+    max_seconds: float | None = None  # after which no further training is begun
     laplace: bool = False  # whether to learn what the rows leave open about the last layer
     epochs: int | None = None
     batch_size: int | None = None

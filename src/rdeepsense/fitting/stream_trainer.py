@@ -102,6 +102,10 @@ class StreamTrainer(Trainer):
         self._window: tuple[Tensor, Tensor] | None = None
         super().__init__(spec, rows, target)
 
+    @property
+    def row_count(self) -> int:
+        return sum(self._split.found.counts)
+
     def close(self) -> None:
         if self._windows is not None:
             self._windows.close()

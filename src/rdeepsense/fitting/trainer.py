@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -85,6 +86,23 @@ class Trainer:
         self.input_scaler = self._input_scaler(rows.train)
         self.interrupted = False  # then no further bank is begun, and the trained ones compete
         self._banks = 0
+        self._began = time.monotonic()
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are to learn from."""
+        return len(self.rows.rows)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the search has had its seconds; what is trained by then is what there is."""
+        most = self.spec.max_seconds
+        return most is not None and time.monotonic() - self._began > most
+
+    @property
+    def stops_searching(self) -> bool:
+        """Whether to choose among what is trained so far."""
+        return self.interrupted or self.out_of_time
 
     def on_all_rows(self) -> None:
         """Scale inputs by all rows, as for a network that is trained on all of them."""

@@ -58,11 +58,14 @@ def architecture_named(name: str) -> type[Architecture] | None:
 
 
 def architecture_of(
-    hidden: Sequence[int], network: nn.Module | Architecture | None
+    hidden: Sequence[int] | str, network: nn.Module | Architecture | None
 ) -> Architecture:
-    """Return what the arguments `hidden` and `network` of an estimator stand for."""
+    """Return what the arguments `hidden` and `network` of an estimator stand for.
+
+    Where `hidden` is "auto" that is where a search begins.
+    """
     if network is None:
-        return Dense(hidden)
+        return Dense() if hidden == "auto" else Dense(hidden)  # type: ignore[arg-type]
     if isinstance(network, nn.Module):
         return Own(network)
     if isinstance(network, type) or not isinstance(network, Architecture):

@@ -1,0 +1,131 @@
+"""The first stage of a fit that chooses its network: every architecture on a few steps.
+
+Each architecture of the ladder is trained as a small bank (three drop probabilities, the first
+head, one alpha) for a third of the usual length and judged as everything else is: by calibrated NLL
+on rows it was not trained on. A smaller network wins where the paired difference, row by row, is
+within one standard error. The grid of the second stage is what lies around the winner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rdeepsense.fitting.candidates import FOLDS, Candidate
+from rdeepsense.fitting.folds import fold_weights, out_of_fold
+from rdeepsense.fitting.records import TriedArchitecture
+from rdeepsense.fitting.trainer import HeldOutPredictions, Judgement, Length, Trainer
+from rdeepsense.networks import Architecture, name_of
+from rdeepsense.training import Rows, Schedule
+
+SHARE_OF_LENGTH = 1 / 3
+
+
+def choose_architecture(
+    trainer: Trainer, architectures: Sequence[Architecture], folded: bool
+) -> tuple[TriedArchitecture, ...]:
+    """Leave the trainer with the best architecture and the grid around it; returns the trials."""
+    spec = trainer.spec
+    coarse = coarse_grid(spec.grid)
+    found: list[tuple[TriedArchitecture, Judgement]] = []
+    for architecture in architectures:
+        if found and trainer.out_of_time:
+            break
+        trainer.spec = replace(spec, architecture=architecture)
+        judged, size = _judged(trainer, coarse, folded)
+        if trainer.interrupted:
+            raise KeyboardInterrupt  # nothing is trained yet that could be returned
+        best = min(judged, key=lambda one: one.trial.nll)
+        arguments = {
+            name: _listed(value) for name, value in (architecture.arguments() or {}).items()
+        }
+        tried = TriedArchitecture(name_of(architecture), arguments, size, best.trial.nll)
+        found.append((tried, best))
+    chosen = smallest_good(found)
+    grid = around(spec.grid, found[chosen][1].trial.candidate)
+    trainer.spec = replace(spec, architecture=architectures[chosen], grid=grid)
+    return tuple(replace(tried, chosen=number == chosen) for number, (tried, _) in enumerate(found))
+
+
+def coarse_grid(grid: Sequence[Candidate]) -> list[Candidate]:
+    """Return every other drop probability of the grid, of its first head and its last alpha."""
+    first, last = grid[0].likelihood, grid[-1].alpha
+    own = [c for c in grid if c.likelihood == first and c.alpha == last]
+    return own if len(own) == 1 else own[1::2]
+
+
+def around(grid: Sequence[Candidate], best: Candidate) -> tuple[Candidate, ...]:
+    """Return what is left of the grid: the drop probabilities next to the best one.
+
+    Other alphas are tried for the first head at the best drop probability alone.
+    """
+    drops = list(dict.fromkeys(c.drop_prob for c in grid))
+    at = drops.index(best.drop_prob)
+    near = drops[max(0, at - 1) : at + 2]
+    first = grid[0].likelihood
+    return tuple(
+        c
+        for c in grid
+        if c.drop_prob in near
+        and (c.likelihood != first or c.alpha == best.alpha or c.drop_prob == best.drop_prob)
+    )
+
+
+def _judged(
+    trainer: Trainer, group: Sequence[Candidate], folded: bool
+) -> tuple[list[Judgement], int]:
+    """Train a small bank; returns each candidate's results, and the size of a network."""
+    part = trainer.rows.rows if folded else trainer.rows.train
+    members, folds = trainer.spec.members, FOLDS if folded else 1
+    scaler = trainer.target_scaler(part, group[0].likelihood)
+    rows = trainer.training_rows(part, scaler)
+    length = _short(trainer, rows)
+    fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels) if folded else None
+    if fold is not None:
+        inside, outside = fold_weights(rows, fold, members, len(group))
+    else:
+        inside, outside = rows, trainer.validation_rows(scaler)
+    networks, record, _ = trainer.train(group, folds, inside, outside, length)
+    size = sum(value.numel() for value in networks[0].parameters())
+    judged = []
+    for candidate, own in zip(group, _slices(len(networks), folds * members), strict=False):
+        if fold is not None:
+            held_out = out_of_fold(trainer, networks[own], fold, scaler)
+        else:
+            X, y = trainer.rows.held_out
+            dist = trainer.predict(networks[own], X, scaler)
+            held_out = HeldOutPredictions(dist, X, y, trainer.rows.validation.relative_weight)
+        judged.append(trainer.judge(candidate, held_out, record.best_step[own]))
+    return judged, size
+
+
+def _listed(value: object) -> object:
+    """Return a tuple as a list, as JSON gives it back."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _slices(total: int, each: int) -> Iterator[slice]:
+    return (slice(start, start + each) for start in range(0, total, each))
+
+
+def _short(trainer: Trainer, rows: Rows) -> Length | None:
+    """Return a third of the usual length; None where the caller has fixed it."""
+    spec = trainer.spec
+    if spec.epochs is not None:
+        return None
+    usual = Schedule.of(rows.total, 1, 1.0, 0, batch_size=spec.batch_size)
+    epochs = usual.steps // max(1, rows.total // usual.batch_size)
+    return Length(max(1, round(SHARE_OF_LENGTH * epochs)), usual.batch_size)
+
+
+def smallest_good(found: Sequence[tuple[TriedArchitecture, Judgement]]) -> int:
+    """Return the smallest architecture that is as good as the best one, as far as rows can tell."""
+    best = min(range(len(found)), key=lambda k: found[k][0].nll)
+    losses = found[best][1].losses
+    for k in sorted(range(len(found)), key=lambda k: found[k][0].parameters):
+        difference = found[k][1].losses - losses
+        if k == best or difference.mean() <= difference.std() / np.sqrt(len(difference)):
+            return k
+    return best

@@ -1,0 +1,30 @@
+"""The architectures among which `hidden="auto"` chooses, by the rows and inputs of a table.
+
+Wider and deeper networks pay where rows are many. Periodic embeddings of the inputs pay where the
+target bends sharply with single inputs; their frequencies' spread says how sharply.
+"""
+
+from __future__ import annotations
+
+from rdeepsense.networks import Architecture, Dense, Periodic, Shape
+
+SMALLEST = Dense((64, 64))
+FEW_ROWS, MANY_ROWS, VERY_MANY_ROWS = 200, 3_000, 20_000
+MOST_EMBEDDED = 64  # inputs; an embedding makes nine numbers of each
+SPREADS = (0.1, 0.3)
+
+
+def ladder(rows: int, shape: Shape) -> tuple[Architecture, ...]:
+    """Return the architectures for a table of so many rows; one alone where they are few."""
+    if rows < FEW_ROWS or len(shape) != 1:
+        return (SMALLEST,)
+    found: list[Architecture] = [SMALLEST, Dense((128, 128))]
+    wide: tuple[int, ...] = (128, 128)
+    if rows >= MANY_ROWS:
+        wide = (256, 256, 256)
+        found.append(Dense(wide))
+    if rows >= VERY_MANY_ROWS:
+        found.append(Dense((500, 500, 500)))
+    if shape[0] <= MOST_EMBEDDED:
+        found += [Periodic(wide, std=spread) for spread in SPREADS]
+    return tuple(found)

@@ -1,0 +1,145 @@
+"""The choice of the network: its stages by hand, and whole fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rdeepsense as rds
+from rdeepsense.fitting.architecture_search import around, coarse_grid, smallest_good
+from rdeepsense.fitting.candidates import Candidate, Trial, candidates
+from rdeepsense.fitting.ladder import ladder
+from rdeepsense.fitting.records import TriedArchitecture
+from rdeepsense.fitting.trainer import Judgement
+from rdeepsense.networks import Dense, Periodic
+
+AUTO: dict[str, Any] = {
+    "hidden": "auto",
+    "random_state": 0,
+    "verbose": False,
+    "device": "cpu",
+}
+
+
+def bent(rows: int, seed: int = 0) -> tuple[Any, Any]:
+    """A target that bends sharply along one input."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (rows, 2))
+    return X, np.sin(9 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=rows)
+
+
+def test_the_ladder_grows_with_the_rows() -> None:
+    assert ladder(199, (3,)) == (Dense((64, 64)),)
+    assert ladder(1_000, (4, 3)) == (Dense((64, 64)),)  # windows
+    assert [type(a) for a in ladder(1_000, (3,))] == [Dense, Dense, Periodic, Periodic]
+    assert Dense((256, 256, 256)) in ladder(3_000, (3,))
+    assert Dense((500, 500, 500)) in ladder(20_000, (3,))
+    assert not any(isinstance(a, Periodic) for a in ladder(1_000, (65,)))
+
+
+def test_the_grid_of_each_stage() -> None:
+    grid = candidates(("student", "gaussian"), "auto", "auto")
+    assert [(c.likelihood, c.alpha, c.drop_prob) for c in coarse_grid(grid)] == [
+        ("student", 0.5, 0.01),
+        ("student", 0.5, 0.05),
+        ("student", 0.5, 0.2),
+    ]
+    left = around(grid, Candidate("student", 0.5, 0.05))
+    assert [(c.alpha, c.drop_prob) for c in left if c.likelihood == "student"] == [
+        (0.0, 0.05),
+        (0.5, 0.02),
+        (0.5, 0.05),
+        (0.5, 0.1),
+    ]
+    assert {c.drop_prob for c in left if c.likelihood == "gaussian"} == {0.02, 0.05, 0.1}
+    one = candidates(("student",), 0.3, 0.1)
+    assert tuple(coarse_grid(one)) == around(one, one[0]) == one
+
+
+def tried(size: int, losses: list[float]) -> tuple[TriedArchitecture, Judgement]:
+    values = np.array(losses)
+    trial = Trial(Candidate("student", 0.5, 0.1), float(values.mean()), None, None, 1)
+    return TriedArchitecture("Dense", {}, size, trial.nll), Judgement(trial, None, values)
+
+
+def test_a_smaller_network_wins_where_rows_cannot_tell() -> None:
+    large = tried(100, [0.0, 0.0, 0.0, 0.0])
+    noisy = tried(10, [1.0, -1.0, 1.2, -0.8])  # worse by 0.1, with an error of 0.5
+    worse = tried(1, [0.5, 0.6, 0.5, 0.6])
+    assert smallest_good([large, noisy, worse]) == 1
+    assert smallest_good([worse, large]) == 1
+    assert smallest_good([large]) == 0
+
+
+# Cross-validated, and on validation rows.
+@pytest.mark.parametrize(("rows", "epochs"), [(260, 80), (2_600, 12)])
+def test_it_finds_periodic_embeddings_where_they_help(
+    rows: int, epochs: int, tmp_path: Path
+) -> None:
+    X, y = bent(rows)
+    model = rds.RDeepSenseRegressor(**AUTO, likelihood="student", epochs=epochs).fit(X, y)
+    architecture = model.fitted_.networks.architecture
+    assert isinstance(architecture, Periodic)
+    told = model.selection_["architectures"]
+    assert [one["chosen"] for one in told].count(True) == 1
+    chosen = next(one for one in told if one["chosen"])
+    assert (chosen["name"], chosen["arguments"]["std"]) == ("Periodic", architecture.std)
+    dense = min(one["nll"] for one in told if one["name"] == "Dense")
+    assert chosen["nll"] < dense - 0.2
+    again = rds.RDeepSenseRegressor(**AUTO, likelihood="student", epochs=epochs).fit(X, y)
+    assert again.predict_dist(X) == model.predict_dist(X)
+    model.save(tmp_path / "m")
+    loaded = rds.load(tmp_path / "m")
+    assert (loaded.hidden, loaded.network) == ("auto", None)
+    assert loaded.fitted_.networks.architecture == architecture
+    assert loaded.selection_ == model.selection_
+    assert loaded.predict_dist(X) == model.predict_dist(X)
+
+
+def test_everything_may_be_open() -> None:
+    X, y = bent(220)
+    arguments = {**AUTO, "alpha": "auto", "drop_prob": "auto", "epochs": 2}
+    model = rds.RDeepSenseRegressor(**arguments, likelihood="auto").fit(X, y)
+    assert len(model.selection_["architectures"]) == 4
+    assert len(model.selection_["trials"]) in (5, 6, 4)
+    classes = rds.RDeepSenseClassifier(**arguments).fit(X, y > 0)
+    assert len(classes.selection_["architectures"]) == 4
+
+
+def test_few_rows_have_one_small_network() -> None:
+    X, y = bent(60)
+    model = rds.RDeepSenseRegressor(**AUTO, epochs=1).fit(X, y)
+    assert model.fitted_.networks.architecture == Dense((64, 64))
+
+
+def test_a_network_that_is_given_stays() -> None:
+    X, y = bent(220)
+    model = rds.RDeepSenseRegressor(network=Dense((5,)), epochs=1, **AUTO).fit(X, y)
+    assert model.fitted_.networks.architecture == Dense((5,))
+    assert model.selection_ is None
+
+
+def test_no_time_is_one_architecture_and_one_candidate() -> None:
+    X, y = bent(220)
+    arguments = {**AUTO, "drop_prob": "auto", "epochs": 1, "max_seconds": 0}
+    model = rds.RDeepSenseRegressor(likelihood="auto", **arguments).fit(X, y)
+    assert len(model.selection_["architectures"]) == 1
+    assert {trial["likelihood"] for trial in model.selection_["trials"]} == {"student"}
+    with pytest.raises(rds.InputError, match="max_seconds"):
+        rds.RDeepSenseRegressor(max_seconds=-1).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [rds.MCDropRegressor, rds.SSPRegressor])
+def test_other_methods_may_leave_it_open_too(kind: type) -> None:
+    X, y = bent(220)
+    model = kind(epochs=1, **AUTO).fit(X, y)
+    assert len(model.selection_["architectures"]) == 4
+
+
+def test_a_word_that_is_none_is_refused() -> None:
+    X, y = bent(30)
+    with pytest.raises(rds.InputError, match="hidden = 'large' is not a sequence"):
+        rds.RDeepSenseRegressor(hidden="large").fit(X, y)
