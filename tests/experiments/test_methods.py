@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from rdeepsense.errors import InputError, MissingExtraError
+from rdeepsense.experiments.build import build
 from rdeepsense.experiments.methods import METHODS, parse, parse_all
 
 
@@ -61,3 +62,17 @@ def test_gp_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gpytorch", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rdeepsense\[gp\]'"):
         parse_all(["RDeepSense", "GP"])
+
+
+def test_open_layers_are_for_methods_that_choose() -> None:
+    hidden = {
+        name: build([parse(name)], "regression", "auto", 0).hidden
+        for name in ("RDeepSense", "SSP-2", "MCDrop-2", "RDeepSense-paper", "SSP-2-paper")
+    }
+    assert hidden == {
+        "RDeepSense": "auto",
+        "SSP-2": "auto",
+        "MCDrop-2": "auto",
+        "RDeepSense-paper": (64, 64),
+        "SSP-2-paper": (64, 64),
+    }

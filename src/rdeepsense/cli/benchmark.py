@@ -50,7 +50,9 @@ def uci(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for cells and results.")] = Path("benchmark"),
     jobs: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 1,
-    hidden: Annotated[str, typer.Option(help="Widths of the hidden layers.")] = "64,64",
+    hidden: Annotated[
+        str, typer.Option(help="Widths of the hidden layers, or auto: methods that may choose do.")
+    ] = "64,64",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -86,7 +88,7 @@ def run_uci(
     methods: list[str],
     out: Path,
     jobs: int = 1,
-    hidden: tuple[int, ...] = (64, 64),
+    hidden: tuple[int, ...] | str = (64, 64),
     seed: int = 0,
     quiet: bool = False,
     epochs: int | None = None,

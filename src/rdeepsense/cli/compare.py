@@ -47,7 +47,9 @@ def compare(
     test_fraction: Annotated[
         float, typer.Option(help="Share of rows (or groups) that each split keeps for its test.")
     ] = 0.1,
-    hidden: Annotated[str, typer.Option(help="Widths of the networks' hidden layers.")] = "64,64",
+    hidden: Annotated[
+        str, typer.Option(help="Widths of the networks' hidden layers, or auto.")
+    ] = "64,64",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
     ] = None,

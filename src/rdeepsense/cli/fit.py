@@ -116,7 +116,7 @@ def fit(
 ) -> None:
     """Fit a network to a table and say how good its uncertainty is on rows it has not seen."""
     terminal = Terminal(quiet)
-    widths = hidden if hidden == "auto" else widths_of(hidden)
+    widths = widths_of(hidden)
     outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint, "--plot": plot}
     check_roles(target, groups, ignore or [])
     left = ignore or []

@@ -28,7 +28,7 @@ def compare(
     test_fraction: float = 0.1,
     groups: ArrayLike | None = None,
     random_state: int = 0,
-    hidden: Sequence[int] = (64, 64),
+    hidden: Sequence[int] | str = (64, 64),
     task: str = "auto",
     verbose: bool = True,
     *,
@@ -50,7 +50,8 @@ def compare(
     test_fraction : share of the rows that each split keeps for its test.
     groups : a user or record per row; rows of one group, like rows with equal inputs, are never
         divided between training and test, nor between training and validation.
-    hidden, epochs : the layers and the training of every network; None follows the recipe.
+    hidden, epochs : the layers and the training of every network; "auto" lets methods that leave it
+        open choose, and None follows the recipe.
     task : "regression", "classification" or "auto", which takes text and yes/no as classes.
     progress : a display of your own; by default one at a terminal, unless `verbose` is False.
     """

@@ -33,7 +33,7 @@ class Contender(Protocol):
 def contender(
     methods: Sequence[Method],
     task: str,
-    hidden: Sequence[int],
+    hidden: Sequence[int] | str,
     random_state: int,
     epochs: int | None = None,
 ) -> Contender:

@@ -37,6 +37,7 @@ class Family:
     library: str | None = None  # what it needs beyond this package's own, and the extra with it
     extra: str = ""
     is_peer: bool = False  # made of another library's model
+    chooses_network: bool = False  # where nothing is said about its layers
 
 
 def _peer(library: str, about: str) -> Family:
@@ -49,6 +50,7 @@ FAMILIES = {
         "head, alpha and dropout chosen on validation rows",
         {"alpha": "auto", "drop_prob": "auto"},
         {"likelihood": "auto"},
+        chooses_network=True,
     ),
     "RDeepSense-default": Family(
         "RDeepSense", "the default recipe: Gaussian head, nothing chosen", {}, {}
@@ -66,6 +68,7 @@ FAMILIES = {
         {"drop_prob": "auto", "noise": "tuned"},
         {},
         "samples",
+        chooses_network=True,
     ),
     "MCDrop-paper": Family(
         "MCDrop",
@@ -80,6 +83,7 @@ FAMILIES = {
         {},
         {"likelihood": "auto"},
         "members",
+        chooses_network=True,
     ),
     "SSP-paper": Family(
         "SSP",

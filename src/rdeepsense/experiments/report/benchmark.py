@@ -34,7 +34,9 @@ def _opening(results: BenchmarkResults) -> str:
         f"{escape(name)} ({data.rows:,} rows, {data.inputs} inputs)"
         for name, data in results.datasets.items()
     )
-    hidden = ", ".join(str(width) for width in settings.hidden)
+    hidden = "chosen by the methods that leave them open, else 64, 64"
+    if not isinstance(settings.hidden, str):
+        hidden = ", ".join(str(width) for width in settings.hidden)
     return (
         f"<p>Data sets: {sets}. In a column's head, in brackets, the number of splits.</p>\n"
         f"<p>Hidden layers ({hidden}), seed {settings.seed}. Every choice was made on training "

@@ -35,7 +35,7 @@ class BenchmarkCell:
     data: DataSet
     split: int
     methods: tuple[Method, ...]  # of one family
-    hidden: tuple[int, ...]
+    hidden: tuple[int, ...] | str
     seed: int
     epochs: int | None = None
 

@@ -21,7 +21,7 @@ from rdeepsense.experiments.uci.statistics import BySplit, SplitScore, Summary, 
 class Settings(Record):
     """Arguments that all cells share."""
 
-    hidden: Sequence[int]
+    hidden: Sequence[int] | str
     seed: int
 
 
@@ -135,7 +135,7 @@ class BenchmarkResults:
 
 
 def results_of(
-    outcome: BenchmarkOutcome, methods: Sequence[Method], hidden: tuple[int, ...], seed: int
+    outcome: BenchmarkOutcome, methods: Sequence[Method], hidden: tuple[int, ...] | str, seed: int
 ) -> BenchmarkResults:
     """Return what the finished cells say, alone and together."""
     cells = [

@@ -30,7 +30,7 @@ def cells_of(
     datasets: Sequence[DataSet],
     splits: Sequence[int] | None,
     methods: Sequence[Method],
-    hidden: tuple[int, ...],
+    hidden: tuple[int, ...] | str,
     seed: int,
     epochs: int | None = None,
 ) -> list[BenchmarkCell]:

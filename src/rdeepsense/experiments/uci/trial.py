@@ -40,7 +40,7 @@ def run_trial(
     task: str,
     train: Rows,
     test: Rows,
-    hidden: Sequence[int],
+    hidden: Sequence[int] | str,
     random_state: int,
     groups: ArrayLike | None = None,
     epochs: int | None = None,
