@@ -56,8 +56,7 @@ class Guard:
     @classmethod
     def fit(cls, X: NDArray[Any], fallback: Floats) -> Self:
         """Learn the ranges of rows (rows, inputs), or windows (rows, time, channels)."""
-        rows = min(MOST_ROWS, max(ENOUGH_ROWS, MOST_NUMBERS * len(X) // X.size))
-        X = X[:: -(-len(X) // rows)]
+        X = X[:: every(len(X), X.size // len(X))]
         times = tuple(range(1, X.ndim - 1))
         gaps = np.isnan(X)
         missing = gaps.any((0, *times))
@@ -117,6 +116,12 @@ class Guard:
         """Return probabilities, half the training frequencies where a row is flagged."""
         found: Floats = np.where(status[:, None] > 0, (probs + self.fallback) / 2, probs)
         return found
+
+
+def every(rows: int, numbers: int) -> int:
+    """Return the step at which rows of so many numbers are enough to learn from."""
+    most = min(MOST_ROWS, max(ENOUGH_ROWS, MOST_NUMBERS // numbers))
+    return -(-rows // most)
 
 
 def _tail(values: NDArray[Any]) -> Floats:

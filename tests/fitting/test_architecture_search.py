@@ -104,7 +104,9 @@ def test_everything_may_be_open() -> None:
     arguments = {**AUTO, "alpha": "auto", "drop_prob": "auto", "epochs": 2}
     model = rds.RDeepSenseRegressor(**arguments, likelihood="auto").fit(X, y)
     assert len(model.selection_["architectures"]) == 4
-    assert len(model.selection_["trials"]) in (5, 6, 4)
+    # Three drop probabilities and the other alpha, then both alphas of the other head; at the end
+    # of the grid there is one neighbour less.
+    assert len(model.selection_["trials"]) == (5 if model.candidate_.drop_prob >= 0.1 else 6)
     classes = rds.RDeepSenseClassifier(**arguments).fit(X, y > 0)
     assert len(classes.selection_["architectures"]) == 4
 

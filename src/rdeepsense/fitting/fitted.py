@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,7 +31,7 @@ from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
-from rdeepsense.guard import Guard
+from rdeepsense.guard import Guard, every
 from rdeepsense.networks import Architecture, Shape
 from rdeepsense.status import Statuses
 
@@ -227,10 +228,12 @@ def keep(held_out: HeldOutPredictions, after: AfterTraining, seed: int) -> Pair:
 def guard_for(rows: FitRows, target: Target, target_scaler: Scaler | None) -> Guard:
     """Learn the ranges of a fit's rows, and the spread or the frequencies of its targets."""
     part = rows.rows
+    # Chosen before they are copied: the table may be large.
+    X = rows.X[part.index[:: every(len(part), math.prod(rows.X.shape[1:]))]]
     if target_scaler is None:
         counts = np.bincount(rows.y[part.index], part.weight, target.outputs)
-        return Guard.fit(rows.X[part.index], counts / counts.sum())
-    return Guard.fit(rows.X[part.index], target_scaler.scale)
+        return Guard.fit(X, counts / counts.sum())
+    return Guard.fit(X, target_scaler.scale)
 
 
 def with_conformal(fitted: Fitted, aside: Pair | None, device: torch.device) -> Fitted:

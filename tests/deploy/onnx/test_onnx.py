@@ -98,10 +98,11 @@ def test_random_models_agree_with_torch(seed: int) -> None:
 def test_int8_computes_with_the_numbers_of_the_c(seed: int) -> None:
     """All but the inputs, which C rounds to 16 bits: a byte may fall on the other side of a half.
 
-    Most bytes do not, so half of the predictions are the same but for float32.
+    Most bytes do not, so half of the predictions are the same but for float32. Without a guard,
+    whose wider ranges would make the steps of the inputs, and with them that chance, larger.
     """
     drawn = draw(seed, widest=150, most=9)
-    folded, network, proto = built(drawn, "int8")
+    folded, network, proto = built(drawn, "int8", guard=None)
     found = outputs(session_of(proto), drawn.X)
     wanted = finished(folded, network.raw(drawn.X.astype(np.float32)))
     exact = forward(folded, drawn.X.astype(np.float32))
@@ -111,7 +112,7 @@ def test_int8_computes_with_the_numbers_of_the_c(seed: int) -> None:
         difference = np.abs(np.stack(found) - wanted) / wanted[1]
         rounding = np.abs(exact - wanted) / wanted[1]
     assert difference.max() < 3e-3, drawn.name
-    assert np.mean(difference) < 0.8 * np.mean(rounding) + 1e-6, drawn.name
+    assert np.mean(difference) < 0.5 * np.mean(rounding) + 1e-6, drawn.name
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
