@@ -60,6 +60,7 @@ def measure(split: int, arguments: argparse.Namespace) -> dict[str, Any]:
         device=arguments.device,
         random_state=0,
         verbose=False,
+        effort="quick",
     )
     begin = time.perf_counter()
     model.fit(X[train], y[train], validation=(X[held], y[held]))

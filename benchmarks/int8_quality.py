@@ -45,7 +45,7 @@ def steep(rows: int, seed: int) -> tuple[Any, Any]:
 def fitted(name: str, rows: int, settings: dict[str, Any]) -> tuple[Any, Any, Any]:
     """A model, and rows and truth of another seed, half to tune on and half to judge by."""
     if name in LAWS:
-        model = RDeepSenseRegressor(**settings, likelihood="gaussian")
+        model = RDeepSenseRegressor(**settings, likelihood="gaussian", effort="quick")
         return model.fit(*LAWS[name](rows, 1)), *LAWS[name](2 * JUDGED, 2)
     task, fresh = (SIMULATORS[name](n, seed) for n, seed in ((rows, 1), (2 * JUDGED, 2)))
     kind = RDeepSenseClassifier if task.classes else RDeepSenseRegressor

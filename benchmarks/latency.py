@@ -64,6 +64,7 @@ def trained(task: str, steps: int, folder: Path) -> ProfiledModel:
         batch_size=BATCH,
         random_state=0,
         verbose=False,
+        effort="quick",
     )
     return ProfiledModel.of(model.fit(data.X, data.y), folder)
 

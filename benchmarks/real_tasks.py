@@ -66,9 +66,11 @@ def measure(task: Task, split: Split, likelihood: str) -> dict[str, Any]:
     """Fit on the training rows, choose on the validation rows, judge on the test rows."""
     options: dict[str, Any] = {"hidden": (500, 500, 500), "alpha": "auto", "drop_prob": "auto"}
     if task.classes:
-        model: Any = RDeepSenseClassifier(**options, random_state=0)
+        model: Any = RDeepSenseClassifier(**options, random_state=0, effort="quick")
     else:
-        model = RDeepSenseRegressor(**options, likelihood=likelihood, random_state=0)
+        model = RDeepSenseRegressor(
+            **options, likelihood=likelihood, random_state=0, effort="quick"
+        )
     begin = time.perf_counter()
     held = (task.X[split.validation], task.y[split.validation])
     model.fit(task.X[split.train], task.y[split.train], validation=held)

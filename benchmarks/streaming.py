@@ -68,9 +68,11 @@ def one_fit(folder: Path, way: str, args: argparse.Namespace) -> dict[str, Any]:
         "verbose": False,
     }
     small = np.random.default_rng(0).random((5_000, INPUTS), dtype=np.float32)
-    RDeepSenseRegressor(epochs=1, **settings).fit(small, small[:, 0])  # libraries, first kernels
+    RDeepSenseRegressor(epochs=1, **settings, effort="quick").fit(
+        small, small[:, 0]
+    )  # libraries, first kernels
     before, begin = peak(), time.perf_counter()
-    model = RDeepSenseRegressor(epochs=args.epochs, **settings)
+    model = RDeepSenseRegressor(epochs=args.epochs, **settings, effort="quick")
     if way == "folder":
         model.fit(folder, "y", memory=budget(args.rows))
     else:

@@ -19,7 +19,7 @@ import numpy as np  # noqa: E402 - rdeepsense first, so that the check on torch 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 y = X[:, 0] + 0.1 * rng.normal(size=60)
-model = rds.RDeepSenseRegressor(epochs=2, random_state=0).fit(X, y)
+model = rds.RDeepSenseRegressor(epochs=2, random_state=0, effort="quick").fit(X, y)
 mean, std = model.predict(X, return_std=True)
 assert mean.shape == std.shape == (60,)
 assert np.isfinite(mean).all()

@@ -43,7 +43,9 @@ def test_outputs_and_groups_have_thresholds_of_their_own() -> None:
 def test_the_promise_holds_over_200_splits() -> None:
     """One model, 200 random splits of fresh rows into rows set aside and rows to predict."""
     task = simulate(600, seed=0)
-    model = RDeepSenseRegressor(hidden=(16,), epochs=20, random_state=0, device="cpu")
+    model = RDeepSenseRegressor(
+        hidden=(16,), epochs=20, random_state=0, device="cpu", effort="quick"
+    )
     model.fit(task.X, task.y)
     fresh = simulate(3_000, seed=1)
     dist = model.predict_dist(fresh.X)
@@ -63,7 +65,13 @@ def test_the_promise_holds_over_200_splits() -> None:
 def test_estimators_set_rows_aside_that_no_other_choice_sees(tmp_path) -> None:  # type: ignore[no-untyped-def]
     task, test = simulate(1_000, seed=0), simulate(4_000, seed=1)
     model = RDeepSenseRegressor(
-        hidden=(16,), epochs=20, random_state=0, device="cpu", calibrate="conformal", keep_rows=1000
+        hidden=(16,),
+        epochs=20,
+        random_state=0,
+        device="cpu",
+        calibrate="conformal",
+        keep_rows=1000,
+        effort="quick",
     )
     model.fit(task.X, task.y)
     assert model.fitted_.conformal.scores.shape == (200, 1)
@@ -75,7 +83,9 @@ def test_estimators_set_rows_aside_that_no_other_choice_sees(tmp_path) -> None: 
     assert np.array_equal(again[0], low)
     with pytest.raises(InputError, match="method = 'magic' is unknown"):
         model.predict_interval(test.X, method="magic")
-    plain = RDeepSenseRegressor(hidden=(16,), epochs=5, random_state=0, device="cpu")
+    plain = RDeepSenseRegressor(
+        hidden=(16,), epochs=5, random_state=0, device="cpu", effort="quick"
+    )
     with pytest.raises(InputError, match="needs rows set aside"):
         plain.fit(task.X, task.y).predict_interval(test.X, method="conformal")
     groups = np.where(test.X[:, 0] > 0, "loud", "quiet")
@@ -89,7 +99,7 @@ def test_estimators_set_rows_aside_that_no_other_choice_sees(tmp_path) -> None: 
 def test_sets_of_classes() -> None:
     task, test = simulate(4_000, seed=0), simulate(3_000, seed=1)
     model = RDeepSenseClassifier(
-        hidden=(16,), epochs=20, random_state=0, device="cpu", calibrate="conformal"
+        hidden=(16,), epochs=20, random_state=0, device="cpu", calibrate="conformal", effort="quick"
     )
     labels, truth = (np.digitize(t.y, [40.0, 50.0, 60.0]) for t in (task, test))
     model.fit(task.X, labels)

@@ -143,7 +143,9 @@ def test_with_an_estimator() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (600, 2))
     y = np.column_stack([X[:, 0] + np.abs(X[:, 1]) * rng.normal(size=600), 100 * X[:, 1]])
-    model = rds.RDeepSenseRegressor(hidden=(16,), epochs=30, random_state=0, verbose=False)
+    model = rds.RDeepSenseRegressor(
+        hidden=(16,), epochs=30, random_state=0, verbose=False, effort="quick"
+    )
     model.fit(X[:400], y[:400])
     noisy = RejectOption(target_coverage=0.5).fit(model, X[400:], y[400:])
     assert noisy.coverage_ == 0.5
@@ -160,7 +162,7 @@ def test_novelty_refuses_what_is_unlike_the_training_rows() -> None:
     X = np.repeat(rng.uniform(-2, 2, (900, 1)), 2, axis=1) + 0.05 * rng.normal(size=(900, 2))
     y = X.sum(axis=1) + rng.normal(size=900)
     settings: dict[str, Any] = {"hidden": (8,), "epochs": 5, "random_state": 0, "verbose": False}
-    model = rds.RDeepSenseRegressor(**settings).fit(X[:600], y[:600])
+    model = rds.RDeepSenseRegressor(**settings, effort="quick").fit(X[:600], y[:600])
     refuse = RejectOption(threshold=0.95, score="novelty")
     with pytest.raises(InputError, match=r"novelty needs fit_novelty\(X\)"):
         refuse.fit(model, X[600:], y[600:])

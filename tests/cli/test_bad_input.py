@@ -31,7 +31,7 @@ from rdeepsense.errors import InputError
 )
 def test_files_that_are_no_tables(run, name: str, content: bytes, problem: str) -> None:
     Path(name).write_bytes(content)
-    result = run("fit", name, "--target", "y")
+    result = run("fit", "--quick", name, "--target", "y")
     assert result.code == 1
     assert result.err.startswith(f"error: {name}: ")
     assert problem in result.err
@@ -39,7 +39,7 @@ def test_files_that_are_no_tables(run, name: str, content: bytes, problem: str) 
 
 
 def test_a_model_a_folder_and_nothing_as_a_table(run, csv: Path, tmp_path: Path) -> None:
-    run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    run("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--quiet")
     for table, problem in (
         ("model.safetensors", "is a safetensors file (a model?), not a table"),
         (".", "is a folder, not a table"),
@@ -54,7 +54,7 @@ def test_a_model_a_folder_and_nothing_as_a_table(run, csv: Path, tmp_path: Path)
 def test_semicolons_a_byte_order_mark_and_blank_lines_at_the_end(run, tmp_path: Path) -> None:
     rows = "".join(f"{i};{i % 7}\n" for i in range(40))
     Path("data.csv").write_text("\ufeffa;y\n" + rows + "\n\n", encoding="utf-8")
-    result = run("fit", "data.csv", "--target", "y", "--epochs", 1)
+    result = run("fit", "--quick", "data.csv", "--target", "y", "--epochs", 1)
     assert result.code == 0, result.err
     assert "rows      40" in result.out
     assert "inputs    1: a" in result.out
@@ -63,7 +63,7 @@ def test_semicolons_a_byte_order_mark_and_blank_lines_at_the_end(run, tmp_path: 
 @pytest.mark.parametrize("option", ["--target", "--groups", "--ignore"])
 def test_unknown_columns(run, csv: Path, option: str) -> None:
     target = () if option == "--target" else ("--target", "y")
-    result = run("fit", csv, *target, option, "speed")
+    result = run("fit", "--quick", csv, *target, option, "speed")
     columns = "a, b [V], y, z, label, user, site, same"
     assert result.err == (
         f"error: {option} 'speed': there is no such column; the table has {columns}\n"
@@ -95,7 +95,7 @@ def test_unknown_columns(run, csv: Path, option: str) -> None:
     ],
 )
 def test_options(run, csv: Path, tmp_path: Path, options: list[str], problem: str) -> None:
-    result = run("fit", csv, *options)
+    result = run("fit", "--quick", csv, *options)
     assert result.code == 1
     assert result.err.startswith("error: ")
     assert problem in result.err
@@ -119,7 +119,7 @@ def test_options(run, csv: Path, tmp_path: Path, options: list[str], problem: st
 )
 def test_values(run, parquet: Path, change: pl.Expr, problem: str) -> None:
     pl.read_parquet(parquet).with_columns(change).write_parquet("changed.parquet")
-    result = run("fit", "changed.parquet", "--target", "y")
+    result = run("fit", "--quick", "changed.parquet", "--target", "y")
     assert result.code == 1
     assert problem in result.err
 
@@ -128,14 +128,14 @@ def test_too_few_rows_and_no_inputs(run, csv: Path) -> None:
     pl.read_csv(csv).head(11).write_csv("few.csv")
     assert (
         "9 are left, and at least 10 are needed to fit"
-        in run("fit", "few.csv", "--target", "y").err
+        in run("fit", "--quick", "few.csv", "--target", "y").err
     )
     pl.read_csv(csv).select("site", "y").write_csv("text.csv")
-    assert "no numeric column is left" in run("fit", "text.csv", "--target", "y").err
+    assert "no numeric column is left" in run("fit", "--quick", "text.csv", "--target", "y").err
 
 
 def test_predict(run, csv: Path) -> None:
-    run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    run("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--quiet")
     pl.read_csv(csv).drop("a").write_csv("less.csv")
     columns = "b [V], y, z, label, user, site, same"
     assert run("predict", "model.safetensors", "less.csv").err == (
@@ -176,15 +176,17 @@ def test_columns_that_are_no_labels(run, kind: str, where: str) -> None:
     Path("odd").mkdir()
     a = [float(k) for k in range(60)]
     pl.DataFrame({"a": a, "y": a, "odd": ODD[kind]}).write_parquet("odd/odd.parquet")
-    result = run("fit", where, "--target", "odd")
+    result = run("fit", "--quick", where, "--target", "odd")
     assert (result.code, result.err.count("\n")) == (1, 1)
     assert f"column 'odd', holds {kind} (" in result.err
     assert "accepted: text, yes/no or whole numbers" in result.err
-    result = run("fit", where, "--target", "odd", "--task", "regression")
+    result = run("fit", "--quick", where, "--target", "odd", "--task", "regression")
     assert result.code == 1
     assert "column 'odd' holds" in result.err
     assert "numbers are needed" in result.err
-    result = run("fit", where, "--target", "y", "--groups", "odd", "--epochs", 1, "--quiet")
+    result = run(
+        "fit", "--quick", where, "--target", "y", "--groups", "odd", "--epochs", 1, "--quiet"
+    )
     if kind in ("lists", "structs"):
         assert result.code == 1
         assert f"column 'odd', holds {kind} (" in result.err
@@ -197,18 +199,18 @@ def test_decimals_are_numbers_and_labels(run, where: str) -> None:
     Path("odd").mkdir()
     a = pl.Series([k % 5 for k in range(60)]).cast(pl.Decimal(20, 2))
     pl.DataFrame({"a": [float(k) for k in range(60)], "y": a}).write_parquet("odd/odd.parquet")
-    result = run("fit", where, "--target", "y", "--epochs", 1, "--quiet")
+    result = run("fit", "--quick", where, "--target", "y", "--epochs", 1, "--quiet")
     assert (result.code, result.err) == (0, "")
     assert not hasattr(rds.load("model.safetensors"), "classes_")
     options = ("--task", "classification", "--epochs", 1, "--quiet")
-    assert run("fit", where, "--target", "y", *options).code == 0
+    assert run("fit", "--quick", where, "--target", "y", *options).code == 0
     assert rds.load("model.safetensors").classes_.tolist() == [0, 1, 2, 3, 4]
     assert run("evaluate", "model.safetensors", "odd/odd.parquet", "--target", "y").code == 0
 
 
 def test_whole_numbers_beyond_64_bits_are_no_labels(run) -> None:
     Path("big.csv").write_text("a,y\n" + "".join(f"{k},{k % 2}e150\n" for k in range(60)))
-    result = run("fit", "big.csv", "--target", "y", "--task", "classification")
+    result = run("fit", "--quick", "big.csv", "--target", "y", "--task", "classification")
     assert result.code == 1
     assert "column 'y', holds 1e+150; accepted: text, yes/no or whole numbers" in result.err
 

@@ -84,7 +84,7 @@ def test_ctrl_c_exits_with_130(run, csv: Path, monkeypatch: pytest.MonkeyPatch) 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rdeepsense.cli.fit.read_table", interrupted)
-    assert run("fit", csv, "--target", "y").code == 130
+    assert run("fit", "--quick", csv, "--target", "y").code == 130
 
 
 def test_other_errors_are_one_line_without_traceback(
@@ -101,7 +101,7 @@ def test_other_errors_are_one_line_without_traceback(
         (ValueError("two\n  lines"), "two lines"),
     ):
         monkeypatch.setattr("rdeepsense.cli.fit.read_table", fails(error))
-        result = run("fit", csv, "--target", "y")
+        result = run("fit", "--quick", csv, "--target", "y")
         assert (result.code, result.err) == (1, f"error: {line}\n")
 
 
@@ -111,4 +111,4 @@ def test_warnings_are_one_line(run, csv: Path, monkeypatch: pytest.MonkeyPatch) 
         raise rdeepsense.InputError("stop here")
 
     monkeypatch.setattr("rdeepsense.cli.fit.read_table", warns)
-    assert run("fit", csv, "--target", "y").err == "warning: careful\nerror: stop here\n"
+    assert run("fit", "--quick", csv, "--target", "y").err == "warning: careful\nerror: stop here\n"

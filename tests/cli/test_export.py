@@ -26,7 +26,9 @@ needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C comp
 def model(tmp_path: Path, csv: Path) -> Path:
     frame = pl.read_csv(csv)
     X = frame.select("a", "b [V]")
-    rds.RDeepSenseRegressor(**FIT).fit(X, frame["y"].to_numpy()).save(tmp_path / "model")
+    rds.RDeepSenseRegressor(**FIT, effort="quick").fit(X, frame["y"].to_numpy()).save(
+        tmp_path / "model"
+    )
     return tmp_path / "model"
 
 
@@ -90,7 +92,7 @@ def test_is_sure_accepts_the_chosen_share(run: Any, model: Path) -> None:
 def test_classes(run: Any, tmp_path: Path, csv: Path) -> None:
     frame = pl.read_csv(csv)
     X, y = frame.select("a", "b [V]"), frame["label"].to_numpy().astype(str)
-    rds.RDeepSenseClassifier(**FIT).fit(X, y).save(tmp_path / "model")
+    rds.RDeepSenseClassifier(**FIT, effort="quick").fit(X, y).save(tmp_path / "model")
     arguments = ("--to", "c99", "--dtype", "int8", "--data", csv, "--target", "label")
     result = run("export", tmp_path / "model", *arguments, "-o", "out")
     assert result.code == 0, result.err
@@ -216,7 +218,9 @@ def test_fine_tuning_brings_int8_within_the_bound(run: Any, tmp_path: Path) -> N
     X = rng.normal(size=(4000, 3))
     y = 10 * np.tanh(3 * X[:, 0]) + X[:, 1] ** 3 + 0.01 * rng.normal(size=4000)
     settings: dict[str, Any] = {**FIT, "epochs": 30, "drop_prob": 0.0, "likelihood": "gaussian"}
-    rds.RDeepSenseRegressor(**settings).fit(X[:2000], y[:2000]).save(tmp_path / "precise")
+    rds.RDeepSenseRegressor(**settings, effort="quick").fit(X[:2000], y[:2000]).save(
+        tmp_path / "precise"
+    )
     frame = pl.DataFrame({**{f"x{k}": X[2000:, k] for k in range(3)}, "y": y[2000:]})
     frame.write_csv(tmp_path / "rows.csv")
     common = ("export", tmp_path / "precise", "--dtype", "int8", "--data", "rows.csv")
@@ -292,7 +296,7 @@ def test_an_earlier_export_is_replaced(run: Any, model: Path) -> None:
 
 def test_a_model_without_rows(run: Any, tmp_path: Path, csv: Path) -> None:
     frame = pl.read_csv(csv)
-    estimator = rds.RDeepSenseRegressor(keep_rows=0, **FIT)
+    estimator = rds.RDeepSenseRegressor(keep_rows=0, **FIT, effort="quick")
     estimator.fit(frame.select("a", "b [V]"), frame["y"].to_numpy()).save(tmp_path / "model")
     result = run("export", tmp_path / "model", "--to", "c99", "-o", "out")
     assert result.code == 0, result.err

@@ -25,7 +25,9 @@ def folder(parquet: Path, tmp_path: Path) -> Path:
 
 def test_fit_then_predict_and_evaluate(run, folder: Path, tmp_path: Path) -> None:
     not_inputs = ("--ignore", "z", "--groups", "user")
-    fitted = run("fit", "tables", "--target", "y", *not_inputs, *QUICK, "--json", "fit.json")
+    fitted = run(
+        "fit", "--quick", "tables", "--target", "y", *not_inputs, *QUICK, "--json", "fit.json"
+    )
     assert fitted.code == 0, fitted.err
     assert "rows      400 in 4 Parquet files, streamed" in fitted.out
     assert "inputs    3: a, b [V], same" in fitted.out
@@ -42,7 +44,9 @@ def test_fit_then_predict_and_evaluate(run, folder: Path, tmp_path: Path) -> Non
 
 
 def test_classes(run, folder: Path) -> None:
-    fitted = run("fit", folder, "--target", "label", "--ignore", "y", "--ignore", "z", *QUICK)
+    fitted = run(
+        "fit", "--quick", folder, "--target", "label", "--ignore", "y", "--ignore", "z", *QUICK
+    )
     assert fitted.code == 0, fitted.err
     assert "classification: label is not numeric, so its values are classes" in fitted.out
     assert rds.load("model.safetensors").classes_.tolist() == ["high", "low", "mid"]
@@ -58,7 +62,7 @@ def test_classes(run, folder: Path) -> None:
     ],
 )
 def test_what_a_folder_does_not_take(run, folder: Path, options: tuple, problem: str) -> None:
-    result = run("fit", folder, *options)
+    result = run("fit", "--quick", folder, *options)
     assert result.code == 1
     assert problem in result.err
     assert result.err.count("\n") == 1

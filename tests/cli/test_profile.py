@@ -23,7 +23,9 @@ def model(tmp_path: Path, csv: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(energy, "find", lambda: None)
     frame = pl.read_csv(csv)
     y = frame.select("y", "z").to_numpy()
-    rds.RDeepSenseRegressor(**FIT).fit(frame.select("a", "b [V]"), y).save(tmp_path / "model")
+    rds.RDeepSenseRegressor(**FIT, effort="quick").fit(frame.select("a", "b [V]"), y).save(
+        tmp_path / "model"
+    )
     return tmp_path / "model"
 
 

@@ -19,7 +19,9 @@ NOT_INPUTS = ("--ignore", "z", "--ignore", "user")
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     table = request.getfixturevalue(kind)
-    fitted = run("fit", table, "--target", "y", *NOT_INPUTS, *QUICK, "--json", "fit.json")
+    fitted = run(
+        "fit", "--quick", table, "--target", "y", *NOT_INPUTS, *QUICK, "--json", "fit.json"
+    )
     assert fitted.code == 0, fitted.err
     assert "rows      400" in fitted.out
     assert "inputs    3: a, b [V], same" in fitted.out
@@ -59,7 +61,7 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
 
 def test_classes_of_text(run, csv: Path, tmp_path: Path) -> None:
     options = ("--target", "label", "--ignore", "y", *NOT_INPUTS, *QUICK)
-    fitted = run("fit", csv, *options, "--json", "fit.json")
+    fitted = run("fit", "--quick", csv, *options, "--json", "fit.json")
     assert fitted.code == 0, fitted.err
     assert "classification: label is not numeric" in fitted.out
     assert json.loads((tmp_path / "fit.json").read_text())["held_out"]["label"]["accuracy"][
@@ -78,7 +80,9 @@ def test_classes_of_text(run, csv: Path, tmp_path: Path) -> None:
 
 
 def test_groups_stay_together(run, csv: Path) -> None:
-    result = run("fit", csv, "--target", "y", "--ignore", "z", "--groups", "user", *QUICK)
+    result = run(
+        "fit", "--quick", csv, "--target", "y", "--ignore", "z", "--groups", "user", *QUICK
+    )
     assert result.code == 0, result.err
     assert "80 of 4 groups to test" in result.out
     assert "between the values of user" in result.out
@@ -87,7 +91,7 @@ def test_groups_stay_together(run, csv: Path) -> None:
 
 def test_several_targets(run, csv: Path) -> None:
     options = ("--target", "y", "--target", "z", "--ignore", "user", "--likelihood", "student")
-    assert run("fit", csv, *options, *QUICK).code == 0
+    assert run("fit", "--quick", csv, *options, *QUICK).code == 0
     run("predict", "model.safetensors", csv, "-o", "p.tsv")
     assert pl.read_csv("p.tsv", separator="\t").columns[::4] == ["mean_0", "mean_1", "status"]
     both = run("evaluate", "model.safetensors", csv, "--target", "y", "--target", "z")
@@ -101,33 +105,46 @@ def test_missing_values_filled_on_request(run, csv: Path, tmp_path: Path) -> Non
         pl.when(pl.int_range(pl.len()) % 100 == 7).then(None).otherwise(pl.col("a")).alias("a")
     )
     frame.write_csv(csv, null_value="NA")
-    refused = run("fit", csv, "--target", "y", *QUICK)
+    refused = run("fit", "--quick", csv, "--target", "y", *QUICK)
     assert refused.code == 1
     assert "missing values in 4 of 400 rows, first in row 7" in refused.err
     assert "'a' (4); --missing mean" in refused.err
-    filled = run("fit", csv, "--target", "y", "--missing", "mean", *QUICK)
+    filled = run("fit", "--quick", csv, "--target", "y", "--missing", "mean", *QUICK)
     assert "missing   a 4, filled with the column's mean" in filled.out
     assert run("predict", "model.safetensors", csv).code == 0
 
 
 def test_same_seed_same_file(run, csv: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        run("fit", csv, "--target", "y", "-o", name, "--seed", 3, "--epochs", 2, "--quiet")
+        run(
+            "fit",
+            "--quick",
+            csv,
+            "--target",
+            "y",
+            "-o",
+            name,
+            "--seed",
+            3,
+            "--epochs",
+            2,
+            "--quiet",
+        )
     one, two = rds.load("one"), rds.load("two")
     X = pl.read_csv(csv).select(one.feature_names_in_.tolist())
     np.testing.assert_array_equal(one.predict(X), two.predict(X))
 
 
 def test_quiet_prints_nothing_and_a_replaced_model_is_told(run, csv: Path) -> None:
-    first = run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    first = run("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--quiet")
     assert (first.code, first.out, first.err) == (0, "", "")
-    again = run("fit", csv, "--target", "y", "--epochs", 1, "--test-fraction", 0)
+    again = run("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--test-fraction", 0)
     assert "wrote model.safetensors (replaced the file that was there)" in again.out
     assert "no choice has seen" not in again.out
 
 
 def test_predictions_on_the_terminal(run, csv: Path) -> None:
-    run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    run("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--quiet")
     shown = run("predict", "model.safetensors", csv).out
     assert all(name in shown for name in ("mean", "std", "low", "high"))
     assert "and 390 rows more" in shown
@@ -135,7 +152,7 @@ def test_predictions_on_the_terminal(run, csv: Path) -> None:
 
 def test_a_model_fitted_without_names(run, csv: Path) -> None:
     frame = pl.read_csv(csv).select("a", "b [V]")
-    model = rds.RDeepSenseRegressor(epochs=1, verbose=False)
+    model = rds.RDeepSenseRegressor(epochs=1, verbose=False, effort="quick")
     model.fit(frame.to_numpy(), np.arange(400.0)).save("bare")
     frame.write_csv("two.csv")
     assert run("predict", "bare", "two.csv", "-o", "p.csv").err == ""
@@ -145,7 +162,7 @@ def test_a_model_fitted_without_names(run, csv: Path) -> None:
 def test_outputs_are_whole_or_absent(
     run, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run("fit", csv, "--target", "y", "--epochs", 1, "--quiet")
+    run("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--quiet")
     before = sorted(path.name for path in tmp_path.iterdir())
 
     def fails(*_: object) -> None:
@@ -155,21 +172,21 @@ def test_outputs_are_whole_or_absent(
     for args in (
         ("predict", "model.safetensors", csv, "-o", "p.csv"),
         ("evaluate", "model.safetensors", csv, "--target", "y", "--json", "e.json"),
-        ("fit", csv, "--target", "y", "--epochs", 1, "-o", "other"),
+        ("fit", "--quick", csv, "--target", "y", "--epochs", 1, "-o", "other"),
     ):
         result = run(*args)
         assert (result.code, result.err) == (1, f"error: {args[-1]}: No space left on device\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_fit_chooses_when_asked(run, csv: Path) -> None:
-    auto = ("--drop-prob", "auto", "--alpha", "auto", "--likelihood", "auto")
-    fitted = run("fit", csv, "--target", "y", *NOT_INPUTS, *QUICK, *auto, "--plot", "grid")
+def test_fit_chooses_by_default(run, csv: Path) -> None:
+    fixed = ("--hidden", "16")
+    fitted = run("fit", csv, "--target", "y", *NOT_INPUTS, *QUICK, *fixed, "--plot", "grid")
     assert fitted.code == 0, fitted.err
     assert Path("grid.png").read_bytes().startswith(b"\x89PNG")
     assert "wrote grid.svg" in fitted.out
     assert "best of 14 by 5-fold cross-validation" in fitted.out
     assert "320 rows to train, 5-fold cross-validation, 80 to test" in fitted.out
-    refused = run("fit", csv, "--target", "y", "--alpha", "best")
+    refused = run("fit", "--quick", csv, "--target", "y", "--alpha", "best")
     assert refused.code == 1
     assert "--alpha 'best': give a number, or auto or paper" in refused.err

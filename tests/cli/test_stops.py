@@ -26,7 +26,7 @@ def last_line(text: str) -> str:
 def test_a_partial_model_is_kept_beside_and_the_same_command_goes_on(
     run, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ("fit", csv, *FIT, "--checkpoint", "run.ckpt")
+    command = ("fit", "--quick", csv, *FIT, "--checkpoint", "run.ckpt")
     assert run(*command[:-2], "-o", "whole").code == 0
     assert run(*command[:-2], "--seed", "3").code == 0
     finished = Path("model.safetensors").read_bytes()
@@ -54,7 +54,7 @@ def test_a_partial_model_takes_the_place_of_another_where_asked(
 ) -> None:
     Path("m").write_text("a finished one")
     press(monkeypatch, 25)
-    result = run("fit", csv, *FIT, "-o", "m", "--partial", "--quiet")
+    result = run("fit", "--quick", csv, *FIT, "-o", "m", "--partial", "--quiet")
     assert (result.code, result.out) == (130, "")
     assert last_line(result.err) == (
         "interrupted: m holds the best step so far; the same command begins again; "
@@ -77,7 +77,7 @@ def test_a_second_ctrl_c_while_saving_leaves_no_half_files(
 
     monkeypatch.setattr(os, "replace", press_again)
     press(monkeypatch, 25)
-    result = run("fit", csv, *FIT, "--checkpoint", "run.ckpt")
+    result = run("fit", "--quick", csv, *FIT, "--checkpoint", "run.ckpt")
     assert result.code == 130
     assert last_line(result.err) == "interrupted: the same command goes on from run.ckpt"
     assert {path.name for path in tmp_path.iterdir()} == {*before, "run.ckpt"}
@@ -88,7 +88,7 @@ def test_ctrl_c_after_the_model_is_written(run, csv: Path, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rdeepsense.cli.memory_table.score_model", stopped)
-    result = run("fit", csv, *FIT)
+    result = run("fit", "--quick", csv, *FIT)
     assert result.code == 130
     assert last_line(result.err).startswith("interrupted: model.safetensors is the finished model")
     assert not rds.load("model.safetensors").training_["interrupted"]
@@ -99,7 +99,7 @@ def test_a_full_disk_names_the_file(run, csv: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    result = run("fit", csv, *FIT, "-o", "m")
+    result = run("fit", "--quick", csv, *FIT, "-o", "m")
     assert (result.code, last_line(result.err)) == (1, "error: m: No space left on device")
 
 

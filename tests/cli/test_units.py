@@ -14,10 +14,12 @@ QUICK = ("--epochs", 2, "--hidden", "4", "--quiet", "--ignore", "user")
 
 def test_names_and_units_are_kept(run: Any, csv: Path) -> None:
     units = ("--unit", "y=m/s", "--unit", "b [V]=V", "--unit", "a=k=1")
-    bad = run("fit", csv, "--target", "y", "--target", "z", *QUICK, *units)
+    bad = run("fit", "--quick", csv, "--target", "y", "--target", "z", *QUICK, *units)
     assert bad.code == 1
     assert "--unit 'a=k=1': 'a=k' is no input or numeric target of this fit" in bad.err
-    assert run("fit", csv, "--target", "y", "--target", "z", *QUICK, *units[:4]).code == 0
+    assert (
+        run("fit", "--quick", csv, "--target", "y", "--target", "z", *QUICK, *units[:4]).code == 0
+    )
     model = rds.load("model.safetensors")
     assert model.fitted_.target.names == ("y", "z")
     assert model.fitted_.target.units == ("m/s", "")
@@ -27,7 +29,7 @@ def test_names_and_units_are_kept(run: Any, csv: Path) -> None:
 
 
 def test_without_units_there_are_none(run: Any, csv: Path) -> None:
-    assert run("fit", csv, "--target", "label", *QUICK).code == 0
+    assert run("fit", "--quick", csv, "--target", "label", *QUICK).code == 0
     model = rds.load("model.safetensors")
     assert model.fitted_.target.names == ("label",)
     assert (model.fitted_.target.units, model.fitted_.inputs.units) == (None, None)
@@ -41,7 +43,7 @@ def test_without_units_there_are_none(run: Any, csv: Path) -> None:
     ],
 )
 def test_refusals(run: Any, csv: Path, arguments: tuple[str, ...], message: str) -> None:
-    result = run("fit", csv, *arguments, *QUICK)
+    result = run("fit", "--quick", csv, *arguments, *QUICK)
     assert result.code == 1
     assert message in result.err
     assert not Path("model.safetensors").exists()

@@ -65,7 +65,7 @@ def test_queries_do_not_grow_with_columns(whole: Counter[str]) -> None:
     found = []
     for width in WIDTHS:
         frame = table(width)
-        model = rds.RDeepSenseRegressor(missing="refuse")
+        model = rds.RDeepSenseRegressor(missing="refuse", effort="quick")
         model.feature_names_in_ = np.array(frame.columns[1:], dtype=object)
         model.n_features_in_ = width - 1
         whole.clear()

@@ -108,7 +108,7 @@ def test_kinds_are_not_mixed_and_names_may_repeat() -> None:
 def test_classes_that_could_not_be_saved_are_refused_before_the_fit() -> None:
     X = np.random.default_rng(0).normal(size=(40, 2))
     days = np.where(X[:, 0] > 0, np.datetime64("2020-01-01"), np.datetime64("2020-01-02"))
-    model = rds.RDeepSenseClassifier(hidden=(4,), epochs=1, verbose=False)
+    model = rds.RDeepSenseClassifier(hidden=(4,), epochs=1, verbose=False, effort="quick")
     with pytest.raises(InputError, match=r"dates or times \(datetime64\[D\]\).*as text"):
         model.fit(X, days)
     model.fit(X, days.astype(str))

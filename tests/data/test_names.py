@@ -22,7 +22,7 @@ FIT: dict[str, Any] = {"hidden": (4,), "epochs": 1, "random_state": 0, "device":
 
 
 def regressor(X: Any = TASK.X, y: Any = TASK.y) -> RDeepSenseRegressor:
-    return RDeepSenseRegressor(**FIT).fit(X, y)
+    return RDeepSenseRegressor(**FIT, effort="quick").fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,16 @@ def test_one_text_for_one_target_and_channels_of_windows() -> None:
     network = rds.networks.DeepSense(
         sensors=(2, 1), interval=4, filters=2, depth=1, hidden=2, layers=1
     )
-    model = RDeepSenseRegressor(network=network, epochs=1, random_state=0, device="cpu")
+    model = RDeepSenseRegressor(
+        network=network, epochs=1, random_state=0, device="cpu", effort="quick"
+    )
     model.fit(windows, TASK.y[:30]).describe(feature_units=["g", "g", "lx"])
     assert model.fitted_.inputs.units == ("g", "g", "lx")
 
 
 def test_classes_have_a_name_but_no_unit() -> None:
     labels = pd.Series(np.where(TASK.y > 50, "high", "low"), name="pressure")
-    model = RDeepSenseClassifier(**FIT).fit(TASK.X, labels)
+    model = RDeepSenseClassifier(**FIT, effort="quick").fit(TASK.X, labels)
     assert model.fitted_.target.names == ("pressure",)
     with pytest.raises(InputError, match="classes have no unit"):
         model.describe(target_units=["mmHg"])

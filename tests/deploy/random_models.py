@@ -45,10 +45,10 @@ def draw(seed: int, widest: int = 200, most: int = 60, periodic: bool = False) -
     estimator: Any
     if head == "categorical":
         outputs = max(outputs, 2)
-        estimator = RDeepSenseClassifier(**arguments)
+        estimator = RDeepSenseClassifier(**arguments, effort="quick")
         y = np.arange(ROWS) % min(outputs, ROWS // 2)
     else:
-        estimator = RDeepSenseRegressor(likelihood=head, **arguments)
+        estimator = RDeepSenseRegressor(likelihood=head, **arguments, effort="quick")
         y = rng.normal(size=(ROWS, outputs)) * 10 ** rng.uniform(-3, 3, outputs)
         y += rng.normal(size=outputs) * y.std(0)
         y = y[:, 0] if outputs == 1 and seed % 2 else y

@@ -31,13 +31,13 @@ def table() -> tuple[Any, Any]:
 
 @pytest.fixture(scope="module")
 def regressor(table: tuple[Any, Any]) -> Any:
-    return rds.RDeepSenseRegressor(**FIT).fit(*table)
+    return rds.RDeepSenseRegressor(**FIT, effort="quick").fit(*table)
 
 
 @pytest.fixture(scope="module")
 def classifier(table: tuple[Any, Any]) -> Any:
     X, y = table
-    return rds.RDeepSenseClassifier(**FIT).fit(X, np.where(y > 5, "high", "low"))
+    return rds.RDeepSenseClassifier(**FIT, effort="quick").fit(X, np.where(y > 5, "high", "low"))
 
 
 def test_folded_is_the_default(regressor: Any, table: tuple[Any, Any], tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_models_that_cannot_be_exported(table: tuple[Any, Any], tmp_path: Path) 
     with pytest.raises(InputError, match="model is a str; accepted: an estimator"):
         rds.export("model.safetensors", tmp_path / "m")  # type: ignore[arg-type]
     with pytest.raises(NotFittedError):
-        rds.export(rds.RDeepSenseRegressor(), tmp_path / "m")
+        rds.export(rds.RDeepSenseRegressor(effort="quick"), tmp_path / "m")
     ensemble = rds.SSPRegressor(members=2, epochs=1, verbose=False).fit(*table)
     for to in ("folded", "c99", "onnx"):
         with pytest.raises(InputError, match="a SSPRegressor takes more than one pass"):
@@ -147,7 +147,7 @@ def test_tables_in_another_order_are_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["flow", "age"])
     y = rng.normal(size=80)
-    model = rds.RDeepSenseRegressor(**FIT).fit(X, y)
+    model = rds.RDeepSenseRegressor(**FIT, effort="quick").fit(X, y)
     rds.export(model, tmp_path / "m", to="onnx", rows=(X, y), max_nll_change=1.0)
     with pytest.raises(InputError, match="rows= has the columns age, flow; .* on flow, age"):
         rds.export(model, tmp_path / "n", to="onnx", rows=(X[["age", "flow"]], y))

@@ -40,7 +40,9 @@ def law(rows: int, seed: int) -> tuple[Any, Any]:
 @pytest.fixture(scope="module")
 def precise() -> RDeepSenseRegressor:
     settings: dict[str, Any] = {"hidden": (16, 16), "drop_prob": 0.0, "likelihood": "gaussian"}
-    model = RDeepSenseRegressor(**settings, epochs=30, random_state=0, verbose=False)
+    model = RDeepSenseRegressor(
+        **settings, epochs=30, random_state=0, verbose=False, effort="quick"
+    )
     return model.fit(*law(2000, 0))
 
 
@@ -205,7 +207,9 @@ def test_missing_inputs_count_as_their_mean(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fine_tune, "STEPS", 5)
     X, y = law(400, 0)
     X[::3, 1] = np.nan
-    model = RDeepSenseRegressor(hidden=(8,), epochs=3, missing="mean", verbose=False).fit(X, y)
+    model = RDeepSenseRegressor(
+        hidden=(8,), epochs=3, missing="mean", verbose=False, effort="quick"
+    ).fit(X, y)
     tuned = fine_tuned(fitted_model(model), fold(model), X, y, Silent())
     assert np.isfinite(tuned.raw(X)).all()
 

@@ -48,7 +48,9 @@ def table() -> tuple[Any, Any]:
 
 def test_conformal_factors_travel(table: tuple[Any, Any]) -> None:
     X, y = table
-    model = RDeepSenseRegressor(hidden=(8,), calibrate="conformal", **SMALL).fit(X, y)
+    model = RDeepSenseRegressor(hidden=(8,), calibrate="conformal", **SMALL, effort="quick").fit(
+        X, y
+    )
     folded = DeployedModel(fold(model))
     for ours, theirs in zip(
         folded.predict_interval(X, 0.8, method="conformal"),
@@ -60,7 +62,7 @@ def test_conformal_factors_travel(table: tuple[Any, Any]) -> None:
 
 def test_missing_inputs_count_as_their_mean(table: tuple[Any, Any]) -> None:
     X, y = table
-    model = RDeepSenseRegressor(hidden=(8,), missing="mean", **SMALL).fit(X, y)
+    model = RDeepSenseRegressor(hidden=(8,), missing="mean", **SMALL, effort="quick").fit(X, y)
     X[3, 0] = X[5, 2] = np.nan
     np.testing.assert_allclose(DeployedModel(fold(model)).predict(X), model.predict(X), rtol=1e-9)
 
@@ -71,7 +73,7 @@ def test_layers_without_relu_between_them_are_multiplied_out(table: tuple[Any, A
         nn.Linear(3, 7), nn.Dropout(0.1), nn.Linear(7, 5, bias=False), nn.ReLU(),
         nn.Sequential(nn.Identity(), nn.Linear(5, 1)),
     )  # fmt: skip
-    model = RDeepSenseRegressor(network=network, **SMALL).fit(X, y)
+    model = RDeepSenseRegressor(network=network, **SMALL, effort="quick").fit(X, y)
     folded = fold(model)
     assert folded.layers.widths == (3, 5, 2)
     np.testing.assert_allclose(DeployedModel(folded).predict(X), model.predict(X), rtol=1e-9)
@@ -91,7 +93,7 @@ class _Own(nn.Sequential):
 def test_other_networks_are_refused(
     network: nn.Module, message: str, table: tuple[Any, Any]
 ) -> None:
-    model = RDeepSenseRegressor(network=network, **SMALL).fit(*table)
+    model = RDeepSenseRegressor(network=network, **SMALL, effort="quick").fit(*table)
     with pytest.raises(InputError, match=message):
         fold(model)
 
@@ -99,7 +101,7 @@ def test_other_networks_are_refused(
 def test_methods_of_many_passes_and_broken_weights_are_refused(table: tuple[Any, Any]) -> None:
     with pytest.raises(InputError, match="SSPRegressor takes more than one pass"):
         fold(SSPRegressor(members=2, **SMALL).fit(*table))
-    model = RDeepSenseRegressor(hidden=(4,), **SMALL).fit(*table)
+    model = RDeepSenseRegressor(hidden=(4,), **SMALL, effort="quick").fit(*table)
     with torch.no_grad():
         next(model.network_.parameters())[0, 0] = np.inf
     with pytest.raises(InputError, match="not finite"):
@@ -108,10 +110,15 @@ def test_methods_of_many_passes_and_broken_weights_are_refused(table: tuple[Any,
 
 def test_the_digest_tells_models_apart(table: tuple[Any, Any]) -> None:
     one, two = (
-        fold(RDeepSenseRegressor(hidden=(4,), **{**SMALL, "random_state": seed}).fit(*table))
+        fold(
+            RDeepSenseRegressor(hidden=(4,), **{**SMALL, "random_state": seed}, effort="quick").fit(
+                *table
+            )
+        )
         for seed in (0, 1)
     )
     assert one.facts.source != two.facts.source
     assert (
-        one.facts.source == fold(RDeepSenseRegressor(hidden=(4,), **SMALL).fit(*table)).facts.source
+        one.facts.source
+        == fold(RDeepSenseRegressor(hidden=(4,), **SMALL, effort="quick").fit(*table)).facts.source
     )

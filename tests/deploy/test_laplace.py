@@ -113,8 +113,8 @@ def fitted(likelihood: str, outputs: int, **more: Any) -> tuple[Any, Any]:
     arguments = {"hidden": (12, 9), **SMALL, **more}
     if likelihood == "categorical":
         labels = np.digitize(X[:, 0], np.quantile(X[:, 0], [0.3, 0.6]))
-        return RDeepSenseClassifier(**arguments).fit(X, labels), X
-    return RDeepSenseRegressor(likelihood=likelihood, **arguments).fit(X, y), X
+        return RDeepSenseClassifier(**arguments, effort="quick").fit(X, labels), X
+    return RDeepSenseRegressor(likelihood=likelihood, **arguments, effort="quick").fit(X, y), X
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ NETWORKS = {
 def test_what_stands_before_the_last_layer_does_not_matter(name: str, tmp_path: Path) -> None:
     inputs, network = NETWORKS[name]
     X, y = table(2, inputs)
-    estimator = RDeepSenseRegressor(network=network, **SMALL).fit(X, y)
+    estimator = RDeepSenseRegressor(network=network, **SMALL, effort="quick").fit(X, y)
     X, folded = X[:30], fold(estimator, "laplace")
     assert folded.output.laplace is not None
     assert not np.tril(folded.output.laplace.root, -1).any()
@@ -353,7 +353,7 @@ def test_refusals(gaussian: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     windows, y = rng.normal(size=(60, 16, 3)), rng.normal(size=60)
     spec = DeepSense((3,), interval=8, filters=4, hidden=4)
-    wave = RDeepSenseRegressor(network=spec, **SMALL).fit(windows, y)
+    wave = RDeepSenseRegressor(network=spec, **SMALL, effort="quick").fit(windows, y)
     with pytest.raises(InputError, match="epistemic='laplace' is for fully-connected networks"):
         rds.export(wave, tmp_path / "m", to="onnx", epistemic="laplace")
     with pytest.raises(InputError, match="DeepSenseNetwork cannot be folded"):

@@ -33,7 +33,7 @@ def fitted(features: list[str], targets: list[str]) -> Any:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(80, len(features))), columns=features)
     y = pd.DataFrame(rng.normal(size=(80, len(targets))), columns=targets)
-    return rds.RDeepSenseRegressor(**FIT).fit(X, y)
+    return rds.RDeepSenseRegressor(**FIT, effort="quick").fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,9 @@ def test_c_and_what_goes_with_it(model: Any, tmp_path: Path) -> None:
 def test_classes(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(80, 2))
     y = pd.Series(np.where(X[:, 0] > 0, "walk", "sit"), name="activity")
-    model = rds.RDeepSenseClassifier(**FIT).fit(X, y).describe(feature_units=["g", ""])
+    model = (
+        rds.RDeepSenseClassifier(**FIT, effort="quick").fit(X, y).describe(feature_units=["g", ""])
+    )
     rds.export(model, tmp_path / "m", to="c99")
     header, readme = ((tmp_path / "m" / n).read_text() for n in ("model.h", "README.md"))
     assert "x[0]: [g]\n   Classes of activity:\n   probs[0]: sit\n   probs[1]: walk */" in header

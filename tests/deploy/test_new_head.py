@@ -57,7 +57,9 @@ class Squared(TwoNoises):
 def with_head(kind: type[Head], last: nn.Module) -> Any:
     rng = np.random.default_rng(0)
     X = rng.normal((50, 0), (5, 1), (300, 2))
-    model = rds.RDeepSenseRegressor(hidden=(8,), epochs=2, random_state=0, verbose=False)
+    model = rds.RDeepSenseRegressor(
+        hidden=(8,), epochs=2, random_state=0, verbose=False, effort="quick"
+    )
     model.fit(X, X + rng.normal(size=X.shape))
     body = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), last)
     members = (StochasticNetwork(body, kind(2), "2").eval(),)

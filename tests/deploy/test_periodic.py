@@ -96,10 +96,10 @@ def test_what_cannot_be_folded() -> None:
     ]:
         network = nn.Sequential(*layers)
         assert not is_dense(network)
-        model = rds.RDeepSenseRegressor(network=network, **SMALL).fit(X, X[:, 0])
+        model = rds.RDeepSenseRegressor(network=network, **SMALL, effort="quick").fit(X, X[:, 0])
         with pytest.raises(InputError, match=words):
             fold(model)
-    model = rds.RDeepSenseRegressor(network=Periodic((4,)), **SMALL).fit(X, X[:, 0])
+    model = rds.RDeepSenseRegressor(network=Periodic((4,)), **SMALL, effort="quick").fit(X, X[:, 0])
     with torch.no_grad():
         model.network_.body[0].frequency[0, 0] = 2e4
     with pytest.raises(InputError, match="up to 20000 periods per standard deviation"):
@@ -182,7 +182,9 @@ def waves() -> Any:
     X[::7, 1] = np.nan
     spec = Periodic((16, 8), frequencies=6, width=4)
     arguments = {**SMALL, "epochs": 60, "missing": "mean"}
-    return Drawn(rds.RDeepSenseRegressor(network=spec, **arguments).fit(X, y), X, "waves")
+    return Drawn(
+        rds.RDeepSenseRegressor(network=spec, **arguments, effort="quick").fit(X, y), X, "waves"
+    )
 
 
 def test_the_embedding_counts(waves: Drawn) -> None:

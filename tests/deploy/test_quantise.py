@@ -45,7 +45,9 @@ def judged(model: Any, folded: Folded, network: Int8Network, X: Any, y: Any) -> 
 def regressor() -> RDeepSenseRegressor:
     task = simulate(3000, 0)
     arguments: dict[str, Any] = {"epochs": 15, "random_state": 0, "verbose": False}
-    return RDeepSenseRegressor(hidden=(48, 48), drop_prob=0.02, **arguments).fit(task.X, task.y)
+    return RDeepSenseRegressor(hidden=(48, 48), drop_prob=0.02, **arguments, effort="quick").fit(
+        task.X, task.y
+    )
 
 
 def test_int8_keeps_nll_and_coverage(regressor: RDeepSenseRegressor) -> None:
@@ -61,7 +63,9 @@ def test_int8_keeps_nll_and_coverage(regressor: RDeepSenseRegressor) -> None:
 def test_int8_keeps_class_probabilities() -> None:
     task, test = simulate(2000, 0), simulate(3000, 1)
     classes, truth = (np.digitize(t.y, [40.0, 60.0]) for t in (task, test))
-    model = RDeepSenseClassifier(epochs=10, random_state=0, verbose=False).fit(task.X, classes)
+    model = RDeepSenseClassifier(epochs=10, random_state=0, verbose=False, effort="quick").fit(
+        task.X, classes
+    )
     folded = fold(model)
     found = judged(model, folded, quantised(folded, model.fitted_.kept_rows[0]), test.X, truth)
     assert abs(found.nll_change) < 0.02

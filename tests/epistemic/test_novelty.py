@@ -42,7 +42,7 @@ def waves(rows: int, seed: int) -> Any:
 @pytest.fixture(scope="module")
 def model() -> RDeepSenseRegressor:
     X = readings(3_000, 0)
-    return RDeepSenseRegressor(**SETTINGS).fit(X, X.sum(1)).fit_novelty(X)
+    return RDeepSenseRegressor(**SETTINGS, effort="quick").fit(X, X.sum(1)).fit_novelty(X)
 
 
 def known(shares: Any, means: Any, covariances: Any, held_out: Any = (0.0, 1.0)) -> Novelty:
@@ -162,7 +162,11 @@ class Flat(nn.Module):
 def test_a_model_of_windows_has_it_too() -> None:
     X = waves(400, 0)
     settings = SETTINGS | {"network": Flat()}
-    fitted = RDeepSenseRegressor(**settings).fit(X, X.mean((1, 2))).fit_novelty(X, waves(200, 1))
+    fitted = (
+        RDeepSenseRegressor(**settings, effort="quick")
+        .fit(X, X.mean((1, 2)))
+        .fit_novelty(X, waves(200, 1))
+    )
     broken = inject("dropped", waves(100, 2), Sensors.of(X, 3), 0)
     assert np.mean(fitted.novelty(broken) > ALARM) > 0.95
 
@@ -170,7 +174,7 @@ def test_a_model_of_windows_has_it_too() -> None:
 def test_held_out_rows_set_the_level() -> None:
     """Rows of other users are all a little strange: with some of them held out, no more so."""
     X, others = readings(3_000, 0), 1.5 * readings(600, 3)
-    fitted = RDeepSenseClassifier(**SETTINGS).fit(X, X[:, 0] > 5)
+    fitted = RDeepSenseClassifier(**SETTINGS, effort="quick").fit(X, X[:, 0] > 5)
     assert np.mean(fitted.fit_novelty(X).novelty(others[300:]) > ALARM) > 0.5
     fitted.fit_novelty(X, held_out=others[:300])
     assert np.mean(fitted.novelty(others[300:]) > ALARM) == pytest.approx(0.05, abs=0.04)
@@ -187,7 +191,11 @@ def test_a_model_file_holds_it_to_the_last_bit(model: RDeepSenseRegressor, tmp_p
 def test_constant_and_missing_inputs() -> None:
     X = np.hstack([readings(300, 0), np.full((300, 1), 0.1)])
     X[::7, 2] = np.nan
-    fitted = RDeepSenseRegressor(missing="mean", **SETTINGS).fit(X, X[:, 0]).fit_novelty(X)
+    fitted = (
+        RDeepSenseRegressor(missing="mean", **SETTINGS, effort="quick")
+        .fit(X, X[:, 0])
+        .fit_novelty(X)
+    )
     moved = X.copy()
     moved[:, -1] = 0.2
     assert np.isfinite(fitted.novelty(X)).all()
@@ -196,7 +204,7 @@ def test_constant_and_missing_inputs() -> None:
 
 def test_few_rows_are_enough_and_fewer_are_refused() -> None:
     X = readings(60, 0)
-    fitted = RDeepSenseRegressor(**SETTINGS).fit(X, X[:, 0])
+    fitted = RDeepSenseRegressor(**SETTINGS, effort="quick").fit(X, X[:, 0])
     with pytest.raises(InputError, match=r"novelty needs fit_novelty\(X\)"):
         fitted.novelty(X)
     with pytest.raises(InputError, match="36 rows to learn from and 9 held out; at least 10"):

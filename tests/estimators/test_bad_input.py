@@ -17,11 +17,15 @@ LABELS = np.where(np.median(Y) < Y, "up", "down")
 
 
 def regressor(**options: Any) -> RDeepSenseRegressor:
-    return RDeepSenseRegressor(hidden=(4,), epochs=2, random_state=0, device="cpu", **options)
+    return RDeepSenseRegressor(
+        hidden=(4,), epochs=2, random_state=0, device="cpu", **options, effort="quick"
+    )
 
 
 def classifier(**options: Any) -> RDeepSenseClassifier:
-    return RDeepSenseClassifier(hidden=(4,), epochs=2, random_state=0, device="cpu", **options)
+    return RDeepSenseClassifier(
+        hidden=(4,), epochs=2, random_state=0, device="cpu", **options, effort="quick"
+    )
 
 
 def spoilt(array: np.ndarray, value: float, *places: tuple[int, ...]) -> np.ndarray:
@@ -116,7 +120,7 @@ def test_one_class_and_unknown_class() -> None:
 def test_arguments(options: dict[str, Any], match: str) -> None:
     settings = {"hidden": (4,), "epochs": 2, "device": "cpu", **options}
     with pytest.raises(InputError, match=match):
-        RDeepSenseRegressor(**settings).fit(X, Y)
+        RDeepSenseRegressor(**settings, effort="quick").fit(X, Y)
 
 
 def test_what_goes_with_x_must_have_its_length() -> None:

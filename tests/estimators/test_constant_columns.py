@@ -22,7 +22,7 @@ ROWS = (100, 500, 1_000, 2_000, 5_000, 20_000) if LONG else (100, 1_000)
 TABLES, TOGETHER = (20, 50) if LONG else (1, 20)
 NETWORK: dict[str, Any] = {"hidden": (8,), "random_state": 0, "verbose": False}
 METHODS: dict[str, Any] = {
-    "RDeepSense": lambda steps: rds.RDeepSenseRegressor(**NETWORK, **steps),
+    "RDeepSense": lambda steps: rds.RDeepSenseRegressor(**NETWORK, **steps, effort="quick"),
     "MCDrop": lambda steps: rds.MCDropRegressor(**NETWORK, **steps),
     "SSP": lambda steps: rds.SSPRegressor(**NETWORK, **steps),
     "GP": lambda steps: rds.GPRegressor(

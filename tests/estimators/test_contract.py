@@ -20,18 +20,18 @@ LABELS = np.array(["low", "middle", "high"])[np.digitize(TASK.y, [40.0, 60.0])]
 
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 60, "device": "cpu", "random_state": 0}
 REGRESSORS: dict[str, Any] = {
-    "RDeepSense": lambda **o: rds.RDeepSenseRegressor(**{**SMALL, **o}),
+    "RDeepSense": lambda **o: rds.RDeepSenseRegressor(**{**SMALL, **o}, effort="quick"),
     "RDeepSense student": lambda **o: rds.RDeepSenseRegressor(
-        **{**SMALL, "likelihood": "student", **o}
+        **{**SMALL, "likelihood": "student", **o}, effort="quick"
     ),
     "RDeepSense auto": lambda **o: rds.RDeepSenseRegressor(
         **{**SMALL, "likelihood": "auto", "drop_prob": "auto", "alpha": "auto", "epochs": 20, **o}
     ),
     "RDeepSense isotonic": lambda **o: rds.RDeepSenseRegressor(
-        **{**SMALL, "calibrate": "isotonic", **o}
+        **{**SMALL, "calibrate": "isotonic", **o}, effort="quick"
     ),
     "RDeepSense conformal": lambda **o: rds.RDeepSenseRegressor(
-        **{**SMALL, "calibrate": "conformal", **o}
+        **{**SMALL, "calibrate": "conformal", **o}, effort="quick"
     ),
     "MCDrop": lambda **o: rds.MCDropRegressor(**{**SMALL, "samples": 5, **o}),
     "MCDrop paper": lambda **o: rds.MCDropRegressor(
@@ -49,12 +49,12 @@ REGRESSORS: dict[str, Any] = {
     ),
 }
 CLASSIFIERS: dict[str, Any] = {
-    "RDeepSense": lambda **o: rds.RDeepSenseClassifier(**{**SMALL, **o}),
+    "RDeepSense": lambda **o: rds.RDeepSenseClassifier(**{**SMALL, **o}, effort="quick"),
     "RDeepSense auto": lambda **o: rds.RDeepSenseClassifier(
         **{**SMALL, "drop_prob": "auto", "alpha": "auto", "epochs": 20, **o}
     ),
     "RDeepSense conformal": lambda **o: rds.RDeepSenseClassifier(
-        **{**SMALL, "calibrate": "conformal", **o}
+        **{**SMALL, "calibrate": "conformal", **o}, effort="quick"
     ),
     "MCDrop": lambda **o: rds.MCDropClassifier(**{**SMALL, "samples": 5, **o}),
     "SSP": lambda **o: rds.SSPClassifier(**{**SMALL, "members": 3, **o}),

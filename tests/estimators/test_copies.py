@@ -17,8 +17,8 @@ Y = X[:, 0] + 0.3 * RNG.normal(size=30)
 MANY = np.tile(np.arange(30), 50)
 FIT: dict[str, Any] = {"hidden": (8,), "random_state": 0, "verbose": False}
 METHODS = [
-    rds.RDeepSenseRegressor(epochs=20, **FIT),
-    rds.RDeepSenseRegressor(alpha="auto", epochs=20, **FIT),
+    rds.RDeepSenseRegressor(epochs=20, **FIT, effort="quick"),
+    rds.RDeepSenseRegressor(alpha="auto", epochs=20, **FIT, drop_prob=0.05, likelihood="gaussian"),
     rds.MCDropRegressor(epochs=20, **FIT),
     rds.SSPRegressor(epochs=20, **FIT),
 ]
@@ -40,7 +40,7 @@ def test_copies_and_weights_give_the_model_of_the_rows(model: Any) -> None:
 def test_intervals_hold_new_rows_as_they_do_without_copies() -> None:
     new = RNG.normal(size=(2_000, 3))
     truth = new[:, 0] + 0.3 * RNG.normal(size=2_000)
-    model = rds.RDeepSenseRegressor(epochs=300, **FIT)
+    model = rds.RDeepSenseRegressor(epochs=300, **FIT, effort="quick")
     coverage = model.fit(X[MANY], Y[MANY]).evaluate(new, truth)["coverage_90"]
     assert coverage == pytest.approx(model.fit(X, Y).evaluate(new, truth)["coverage_90"], abs=0.01)
     assert coverage > 0.5
@@ -49,7 +49,7 @@ def test_intervals_hold_new_rows_as_they_do_without_copies() -> None:
 def test_copies_that_validate_shrink_no_calibration() -> None:
     other = RNG.normal(size=(20, 3))
     pair = (other, other[:, 0])
-    model = rds.RDeepSenseRegressor(epochs=20, **FIT)
+    model = rds.RDeepSenseRegressor(epochs=20, **FIT, effort="quick")
     once = model.fit(X, Y, validation=pair).fitted_.calibration
     many = np.tile(np.arange(20), 50)
     again = model.fit(X, Y, validation=(pair[0][many], pair[1][many])).fitted_
@@ -60,7 +60,9 @@ def test_copies_that_validate_shrink_no_calibration() -> None:
 def test_copies_in_files(tmp_path: Path) -> None:
     table = pl.DataFrame(X[MANY], schema=["a", "b", "c"]).with_columns(y=Y[MANY])
     table.write_parquet(tmp_path / "t.parquet", row_group_size=100)
-    model = rds.RDeepSenseRegressor(epochs=2, **FIT).fit(tmp_path / "t.parquet", "y")
+    model = rds.RDeepSenseRegressor(epochs=2, **FIT, effort="quick").fit(
+        tmp_path / "t.parquet", "y"
+    )
     validation = model.fitted_.training.validation_rows
     assert validation < 30
     assert model.fitted_.training.rows == 1_500 - 50 * validation

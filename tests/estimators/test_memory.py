@@ -14,7 +14,7 @@ def peak():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 small = np.random.default_rng(0).random((200, 16), dtype=np.float32)
-model = RDeepSenseRegressor(hidden=(8,), epochs=1, batch_size=8192, device="cpu", verbose=False)
+model = RDeepSenseRegressor(hidden=(8,), epochs=1, batch_size=8192, device="cpu", effort="quick")
 model.fit(small, small[:, 0])  # what importing and the first step take is not the data's fault
 
 X = np.empty((2_000_000, 16), dtype=np.float32)

@@ -23,12 +23,12 @@ LABELS = np.array(["low", "middle", "high"])[np.digitize(TASK.y, [40.0, 60.0])]
 
 def regressor(**options: Any) -> RDeepSenseRegressor:
     settings = {"hidden": (16,), "epochs": 40, "random_state": 0, "device": "cpu", **options}
-    return RDeepSenseRegressor(**settings)
+    return RDeepSenseRegressor(**settings, effort="quick")
 
 
 def classifier(**options: Any) -> RDeepSenseClassifier:
     settings = {"hidden": (16,), "epochs": 40, "random_state": 0, "device": "cpu", **options}
-    return RDeepSenseClassifier(**settings)
+    return RDeepSenseClassifier(**settings, effort="quick")
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "student"])

@@ -13,15 +13,15 @@ import rdeepsense as rds
 SMALL: dict[str, Any] = {"random_state": 0, "verbose": False, "device": "cpu"}
 FEW: dict[str, Any] = {"epochs": 2, "hidden": (8,), **SMALL}
 REGRESSORS = {
-    "rdeepsense": lambda: rds.RDeepSenseRegressor(**FEW),
-    "isotonic": lambda: rds.RDeepSenseRegressor(calibrate="isotonic", **FEW),
-    "student": lambda: rds.RDeepSenseRegressor(likelihood="student", **FEW),
+    "rdeepsense": lambda: rds.RDeepSenseRegressor(**FEW, effort="quick"),
+    "isotonic": lambda: rds.RDeepSenseRegressor(calibrate="isotonic", **FEW, effort="quick"),
+    "student": lambda: rds.RDeepSenseRegressor(likelihood="student", **FEW, effort="quick"),
     "mcdrop": lambda: rds.MCDropRegressor(**FEW),
     "ssp": lambda: rds.SSPRegressor(**FEW),
     "gp": lambda: rds.GPRegressor(**SMALL),
 }
 CLASSIFIERS = {
-    "rdeepsense": lambda: rds.RDeepSenseClassifier(**FEW),
+    "rdeepsense": lambda: rds.RDeepSenseClassifier(**FEW, effort="quick"),
     "mcdrop": lambda: rds.MCDropClassifier(**FEW),
     "ssp": lambda: rds.SSPClassifier(**FEW),
     "gp": lambda: rds.GPClassifier(steps=20, **SMALL),
@@ -82,14 +82,14 @@ def test_classifiers(name: str) -> None:
 
 def test_epistemic_predictions_are_guarded_too() -> None:
     X, y = table()
-    model = rds.RDeepSenseRegressor(**FEW).fit(X, y)
+    model = rds.RDeepSenseRegressor(**FEW, effort="quick").fit(X, y)
     dist = model.predict_dist(strange(X), epistemic="laplace")
     assert (dist.std[1:] >= model.fitted_.guard.fallback * (1 - 1e-12)).all()
 
 
 def test_rows_that_predict_refuses_have_a_status() -> None:
     X, y = table()
-    model = rds.RDeepSenseRegressor(**FEW).fit(X, y)
+    model = rds.RDeepSenseRegressor(**FEW, effort="quick").fit(X, y)
     rows = X[:3].copy()
     rows[0, 2], rows[1, 1] = np.nan, np.inf
     assert model.status(rows).tolist() == [rds.Status.MISSING, rds.Status.OUT_OF_RANGE, 0]
@@ -100,7 +100,7 @@ def test_rows_that_predict_refuses_have_a_status() -> None:
 def test_a_nan_is_flagged_where_there_never_was_one() -> None:
     X, y = table()
     X[::7, 1] = np.nan
-    model = rds.RDeepSenseRegressor(missing="mean", **FEW).fit(X, y)
+    model = rds.RDeepSenseRegressor(missing="mean", **FEW, effort="quick").fit(X, y)
     rows = np.tile(X[1], (3, 1))
     rows[1, 1], rows[2, 2] = np.nan, np.nan
     assert model.status(rows).tolist() == [0, 0, rds.Status.MISSING]
@@ -111,7 +111,7 @@ def test_a_nan_is_flagged_where_there_never_was_one() -> None:
 
 def test_the_training_rows_are_not_flagged() -> None:
     X, y = table(3_000)
-    model = rds.RDeepSenseRegressor(**FEW).fit(X, y)
+    model = rds.RDeepSenseRegressor(**FEW, effort="quick").fit(X, y)
     assert not model.status(X).any()
     assert not model.status(X.astype(np.float32)).any()
 

@@ -30,9 +30,13 @@ OWN = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 
 Fit = Callable[[Path | None], Any]
 
 
+FIXED = {"alpha": 0.5, "drop_prob": 0.05, "likelihood": "gaussian"}
+
+
 def fits(estimator: type, y: Any = Y, validation: Any = None, **more: Any) -> Fit:
     def fit(checkpoint: Path | None) -> Any:
-        model = estimator(checkpoint=checkpoint, **{**FIT, **more})
+        fixed = {name: value for name, value in FIXED.items() if hasattr(estimator, name)}
+        model = estimator(checkpoint=checkpoint, **{**fixed, **FIT, **more})
         return model.fit(X, y, validation=validation)
 
     return fit

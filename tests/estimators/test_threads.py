@@ -61,10 +61,14 @@ NOISY, ALWAYS = own(Noisy), own(lambda: Noisy(always=True))
 TURNED = DeepSense((3,), interval=4, filters=3, depth=1, hidden=5, layers=1, rotation_std=0.2)
 
 FITS: dict[str, Callable[[int], Any]] = {
-    "RDeepSense": lambda s: rds.RDeepSenseRegressor(**SMALL, random_state=s).fit(X, Y),
-    "classes": lambda s: rds.RDeepSenseClassifier(**SMALL, random_state=s).fit(X, LABELS),
+    "RDeepSense": lambda s: rds.RDeepSenseRegressor(**SMALL, random_state=s, effort="quick").fit(
+        X, Y
+    ),
+    "classes": lambda s: rds.RDeepSenseClassifier(**SMALL, random_state=s, effort="quick").fit(
+        X, LABELS
+    ),
     "grid": lambda s: rds.RDeepSenseRegressor(
-        **SMALL, likelihood="auto", drop_prob="auto", random_state=s
+        **SMALL, likelihood="auto", drop_prob="auto", random_state=s, alpha=0.5
     ).fit(X, Y),
     "MCDrop": lambda s: rds.MCDropRegressor(**SMALL, random_state=s).fit(X, Y),
     "MCDrop classes": lambda s: rds.MCDropClassifier(**SMALL, random_state=s).fit(X, LABELS),
@@ -80,17 +84,17 @@ FITS: dict[str, Callable[[int], Any]] = {
         **COMMON, inducing=9, steps=5, batch_size=20, random_state=s
     ).fit(X, LABELS),
     "DeepSense": lambda s: rds.RDeepSenseRegressor(
-        **SMALL, network=TURNED, drop_prob=0.2, random_state=s
+        **SMALL, network=TURNED, drop_prob=0.2, random_state=s, effort="quick"
     ).fit(WINDOWS, Y),
-    "own Sequential": lambda s: rds.RDeepSenseRegressor(**SMALL, network=TANH, random_state=s).fit(
-        X, Y
-    ),
+    "own Sequential": lambda s: rds.RDeepSenseRegressor(
+        **SMALL, network=TANH, random_state=s, effort="quick"
+    ).fit(X, Y),
     "own ensemble": lambda s: rds.SSPRegressor(
         **SMALL, network=TANH, members=2, random_state=s
     ).fit(X, Y),
-    "own that draws": lambda s: rds.RDeepSenseRegressor(**SMALL, network=NOISY, random_state=s).fit(
-        X, Y
-    ),
+    "own that draws": lambda s: rds.RDeepSenseRegressor(
+        **SMALL, network=NOISY, random_state=s, effort="quick"
+    ).fit(X, Y),
     "own that always draws": lambda s: rds.SSPRegressor(
         **SMALL, network=ALWAYS, members=2, random_state=s
     ).fit(X, Y),

@@ -48,7 +48,9 @@ class Mine(nn.Module):
 @pytest.fixture(scope="module")
 def classifier() -> rds.RDeepSenseClassifier:
     X, y = tones(400, 0)
-    model = rds.RDeepSenseClassifier(network=SPEC, drop_prob=0.1, epochs=12, **SMALL)
+    model = rds.RDeepSenseClassifier(
+        network=SPEC, drop_prob=0.1, epochs=12, **SMALL, effort="quick"
+    )
     return model.fit(X, np.array(["low", "high"])[(y > 1.5).astype(int)])
 
 
@@ -94,7 +96,7 @@ def test_regression_with_a_network_of_ones_own(tmp_path: Path) -> None:
     X, y = tones(400, 0)
     y = np.stack([y, X[:, :, 1].std(1)], 1)
     options: dict[str, Any] = {"epochs": 10, "batch_size": 32, "learning_rate": 1e-2, **SMALL}
-    model = rds.RDeepSenseRegressor(network=Mine(2), **options).fit(X, y)
+    model = rds.RDeepSenseRegressor(network=Mine(2), **options, effort="quick").fit(X, y)
     X_new, y_new = tones(200, 1)
     mean, std = model.predict(X_new, return_std=True)
     assert np.sqrt(np.mean((mean[:, 0] - y_new) ** 2)) < 0.5 * y_new.std()
@@ -110,7 +112,7 @@ def test_deepsense_for_regression_by_groups_and_with_members() -> None:
     X, y = tones(80, 0)
     groups = np.arange(80) // 8
     options: dict[str, Any] = {"network": SPEC, "epochs": 1, **SMALL}
-    model = rds.RDeepSenseRegressor(**options).fit(X, y, groups=groups)
+    model = rds.RDeepSenseRegressor(**options, effort="quick").fit(X, y, groups=groups)
     assert model.predict_dist(X).mean.shape == (80,)
     model.fit(X, y, validation=tones(20, 1))
     ensemble = rds.SSPRegressor(members=2, **options).fit(X, y)
@@ -121,13 +123,15 @@ def test_deepsense_for_regression_by_groups_and_with_members() -> None:
 
 def test_flattened_windows_are_accepted() -> None:
     X, y = tones(80, 0)
-    model = rds.RDeepSenseRegressor(network=SPEC, epochs=1, **SMALL).fit(X.reshape(80, -1), y)
+    model = rds.RDeepSenseRegressor(network=SPEC, epochs=1, **SMALL, effort="quick").fit(
+        X.reshape(80, -1), y
+    )
     assert model.n_features_in_ == 96
     assert model.predict(X.reshape(80, -1)).shape == (80,)
 
 
 def test_a_spec_is_an_argument_like_others() -> None:
-    model = rds.RDeepSenseClassifier(network=SPEC)
+    model = rds.RDeepSenseClassifier(network=SPEC, effort="quick")
     copied = clone(model)
     assert copied.get_params()["network"] == SPEC
     assert copied.set_params(network=None).network is None
@@ -138,7 +142,7 @@ def test_missing_values() -> None:
     X, y = tones(80, 0)
     X[3, 4, 2] = np.nan
     X[7, 0, 1] = np.nan
-    model = rds.RDeepSenseRegressor(network=SPEC, epochs=1, **SMALL)
+    model = rds.RDeepSenseRegressor(network=SPEC, epochs=1, **SMALL, effort="quick")
     with pytest.raises(
         rds.InputError, match="2 of 80 rows, first NaN in row 3, time 4, channel 2.*channel's mean"
     ):
@@ -160,13 +164,13 @@ def test_shapes_that_do_not_fit_are_refused(classifier: rds.RDeepSenseClassifier
         with pytest.raises(rds.InputError, match=r"shape .*; the model was fitted.* \(32, 3\)"):
             classifier.predict(wrong)
     with pytest.raises(rds.InputError, match=r"X has 3 axes.*need network=.*DeepSense"):
-        rds.RDeepSenseRegressor(**SMALL).fit(X, y)
+        rds.RDeepSenseRegressor(**SMALL, effort="quick").fit(X, y)
     with pytest.raises(rds.InputError, match=r"\(30, 3\).*multiple of interval = 8"):
-        rds.RDeepSenseRegressor(network=SPEC, **SMALL).fit(X[:, :30], y)
+        rds.RDeepSenseRegressor(network=SPEC, **SMALL, effort="quick").fit(X[:, :30], y)
     with pytest.raises(ValueError, match="Found array with dim 4"):
-        rds.RDeepSenseRegressor(network=SPEC, **SMALL).fit(X[..., None], y)
+        rds.RDeepSenseRegressor(network=SPEC, **SMALL, effort="quick").fit(X[..., None], y)
     with pytest.raises(rds.InputError, match="nn.Module or one of .*: Dense, DeepSense"):
-        rds.RDeepSenseRegressor(network=rds.networks.DeepSense, **SMALL).fit(X, y)
+        rds.RDeepSenseRegressor(network=rds.networks.DeepSense, **SMALL, effort="quick").fit(X, y)
 
 
 def test_channels_are_scaled_over_all_times() -> None:

@@ -49,7 +49,10 @@ def test_tuned_mcdrop_default_recipe_and_classes() -> None:
     assert isinstance(tuned, MCDropRegressor)
     assert (tuned.noise, tuned.drop_prob, tuned.samples) == ("tuned", "auto", 20)
     default = build([parse("RDeepSense-default")], "regression", (64, 64), 0)
-    assert default.get_params() == RDeepSenseRegressor(random_state=0, verbose=False).get_params()
+    assert (
+        default.get_params()
+        == RDeepSenseRegressor(random_state=0, verbose=False, effort="quick").get_params()
+    )
     classes = build([parse("RDeepSense")], "classification", (8,), 0)
     assert isinstance(classes, RDeepSenseClassifier)
     assert (classes.alpha, classes.drop_prob) == ("auto", "auto")

@@ -24,13 +24,13 @@ FIT: dict[str, Any] = {"hidden": (16,), "epochs": 30, "random_state": 0, "verbos
 def test_inputs_of_any_size_are_learnt_from_and_named(size: float) -> None:
     table = pd.DataFrame(X * [size, 1.0, 1.0], columns=["flow", "b", "c"])
     with pytest.warns(ColumnWarning, match="X, column 'flow': .*multiply .* by a constant") as told:
-        model = rds.RDeepSenseRegressor(**FIT).fit(table, Y)
+        model = rds.RDeepSenseRegressor(**FIT, effort="quick").fit(table, Y)
     assert len(told) == 1
     figures = model.evaluate(table, Y)
     assert figures["rmse"] < 0.5
     assert 0.8 < figures["coverage_90"] <= 1
     with pytest.warns(ColumnWarning, match="X, columns 0, 1, 2: "):
-        classes = rds.RDeepSenseClassifier(**FIT).fit(X * size, Y > 0)
+        classes = rds.RDeepSenseClassifier(**FIT, effort="quick").fit(X * size, Y > 0)
     assert classes.evaluate(X * size, Y > 0)["accuracy"] > 0.8
 
 
@@ -48,7 +48,7 @@ def test_targets_of_any_size_are_predicted_and_named(method: Any, size: float) -
 def test_targets_without_a_variance_are_refused(size: float) -> None:
     for y, said in ((Y * size, "y"), (pd.Series(Y * size, name="load"), "y, column 'load',")):
         with pytest.raises(InputError, match=f"{said} goes from .* multiply it by a constant"):
-            rds.RDeepSenseRegressor(**FIT).fit(X, y)
+            rds.RDeepSenseRegressor(**FIT, effort="quick").fit(X, y)
 
 
 @pytest.mark.parametrize("place", range(0, 300, 60))
@@ -60,8 +60,8 @@ def test_a_target_far_out_is_told_of_on_either_side_of_the_split(place: int) -> 
             method(**FIT).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = rds.RDeepSenseRegressor(likelihood="student", **FIT).fit(X, y)
-        rds.RDeepSenseRegressor(**FIT).fit(X, Y)
+        model = rds.RDeepSenseRegressor(likelihood="student", **FIT, effort="quick").fit(X, y)
+        rds.RDeepSenseRegressor(**FIT, effort="quick").fit(X, Y)
     assert model.evaluate(np.delete(X, place, 0), np.delete(y, place))["mae"] < 1.0
 
 
@@ -69,11 +69,11 @@ def test_an_input_far_out_is_told_of_and_a_rare_one_is_not() -> None:
     table = X.copy()
     table[7, 1] = 1e12
     with pytest.warns(ColumnWarning, match="X, column 1: .*mend or clip"):
-        rds.RDeepSenseRegressor(**FIT).fit(table, Y)
+        rds.RDeepSenseRegressor(**FIT, effort="quick").fit(table, Y)
     table[:, 1] = np.arange(300) == 7
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rds.RDeepSenseRegressor(**FIT).fit(table, Y)
+        rds.RDeepSenseRegressor(**FIT, effort="quick").fit(table, Y)
 
 
 def test_streamed_columns(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ def test_streamed_columns(tmp_path: Path) -> None:
     table = {"a": X[:, 0], "b": X[:, 1] * 1e40, "y": Y}
     pl.DataFrame(table).write_parquet(path)
     with pytest.warns(ColumnWarning, match="X, column 'b': "):
-        rds.RDeepSenseRegressor(**FIT).fit(path, "y")
+        rds.RDeepSenseRegressor(**FIT, effort="quick").fit(path, "y")
     for size in (1e-200, 1e200):
         pl.DataFrame({**table, "b": X[:, 1] * size}).write_parquet(path)
         with pytest.raises(InputError, match="column 'b' goes from .*multiply it by a constant"):
-            rds.RDeepSenseRegressor(**FIT).fit(path, "y")
+            rds.RDeepSenseRegressor(**FIT, effort="quick").fit(path, "y")
         pl.DataFrame({**table, "b": X[:, 1], "y": Y * size}).write_parquet(path)
         with pytest.raises(InputError, match="multiply it by a constant"):
-            rds.RDeepSenseRegressor(**FIT).fit(path, "y")
+            rds.RDeepSenseRegressor(**FIT, effort="quick").fit(path, "y")

@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {"random_state": 0, "device": "cpu"}
 
 def test_a_student_comes_near_its_teacher() -> None:
     teacher = rds.SSPRegressor(members=5, hidden=(32,), epochs=60, **SMALL).fit(TASK.X, TASK.y)
-    student = rds.RDeepSenseRegressor(hidden=(64, 64), drop_prob=0.0, **SMALL)
+    student = rds.RDeepSenseRegressor(hidden=(64, 64), drop_prob=0.0, **SMALL, effort="quick")
     student.distil(teacher, TASK.X)
     theirs, ours = teacher.predict_dist(TEST.X), student.predict_dist(TEST.X)
     error = np.sqrt(np.mean((ours.mean - theirs.mean) ** 2)) / TEST.y.std()
@@ -49,7 +49,9 @@ def test_lessons_are_the_teachers_quantiles_and_the_targets() -> None:
 def test_feature_names_are_kept(frame: Any) -> None:
     X = frame(dict(zip(FEATURES, TASK.X.T, strict=True)))
     teacher = rds.SSPRegressor(members=2, hidden=(8,), epochs=3, **SMALL).fit(X, TASK.y)
-    student = rds.RDeepSenseRegressor(hidden=(8,), epochs=1, **SMALL).distil(teacher, X)
+    student = rds.RDeepSenseRegressor(hidden=(8,), epochs=1, **SMALL, effort="quick").distil(
+        teacher, X
+    )
     assert student.feature_names_in_.tolist() == list(FEATURES)
 
 
@@ -59,7 +61,9 @@ def test_names_and_units_go_over_to_the_student() -> None:
     y = pd.DataFrame({"load": TASK.y, "lift": -TASK.y})
     teacher = rds.SSPRegressor(members=2, hidden=(8,), epochs=3, **SMALL).fit(X, y)
     teacher.describe(target_units=["N", "µm"], feature_units={"x2": "°C"})
-    student = rds.RDeepSenseRegressor(hidden=(8,), epochs=1, **SMALL).distil(teacher, TASK.X)
+    student = rds.RDeepSenseRegressor(hidden=(8,), epochs=1, **SMALL, effort="quick").distil(
+        teacher, TASK.X
+    )
     assert student.feature_names_in_.tolist() == list(FEATURES)
     assert student.fitted_.target.names == ("load", "lift")
     assert student.fitted_.target.units == ("N", "µm")
@@ -71,7 +75,9 @@ def test_names_and_units_go_over_to_the_student() -> None:
 def test_classes_are_distilled_too() -> None:
     labels = np.array(["low", "middle", "high"])[np.digitize(TASK.y, [40.0, 60.0])]
     teacher = rds.SSPClassifier(members=3, hidden=(16,), epochs=40, **SMALL).fit(TASK.X, labels)
-    student = rds.RDeepSenseClassifier(hidden=(32,), epochs=20, **SMALL).distil(teacher, TASK.X)
+    student = rds.RDeepSenseClassifier(hidden=(32,), epochs=20, **SMALL, effort="quick").distil(
+        teacher, TASK.X
+    )
     assert student.classes_.tolist() == teacher.classes_.tolist()
     gap = np.abs(student.predict_proba(TEST.X) - teacher.predict_proba(TEST.X)).mean()
     assert gap < 0.08
@@ -79,7 +85,7 @@ def test_classes_are_distilled_too() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(rds.InputError, match="teacher is a str, which has no predict_dist"):
-        rds.RDeepSenseRegressor(**SMALL).distil("nobody", TASK.X)
+        rds.RDeepSenseRegressor(**SMALL, effort="quick").distil("nobody", TASK.X)
     teacher = rds.SSPRegressor(members=1, hidden=(8,), epochs=1, **SMALL).fit(TASK.X, TASK.y)
     with pytest.raises(rds.InputError, match="y has shape \\(3,\\)"):
-        rds.RDeepSenseRegressor(**SMALL).distil(teacher, TASK.X, [1, 2, 3])
+        rds.RDeepSenseRegressor(**SMALL, effort="quick").distil(teacher, TASK.X, [1, 2, 3])

@@ -21,7 +21,7 @@ FAR = 10 * TASK.X
 
 def regressor(**options: Any) -> RDeepSenseRegressor:
     settings = {"hidden": (16, 16), "epochs": 20, "random_state": 0, "device": "cpu", **options}
-    return RDeepSenseRegressor(**settings)
+    return RDeepSenseRegressor(**settings, effort="quick")
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +32,15 @@ def model() -> RDeepSenseRegressor:
 @pytest.fixture(scope="module")
 def classifier() -> RDeepSenseClassifier:
     settings = {"hidden": (16, 16), "epochs": 20, "random_state": 0, "device": "cpu"}
-    return RDeepSenseClassifier(**settings).fit(TASK.X, LABELS)
+    return RDeepSenseClassifier(**settings, effort="quick").fit(TASK.X, LABELS)
 
 
 @pytest.fixture(scope="module")
 def large() -> tuple[RDeepSenseRegressor, Any]:
     train, test = simulate(3_000, 1), simulate(4_000, 2)
-    model = RDeepSenseRegressor(drop_prob=0.2, epochs=20, random_state=0, device="cpu")
+    model = RDeepSenseRegressor(
+        drop_prob=0.2, epochs=20, random_state=0, device="cpu", effort="quick"
+    )
     return model.fit(train.X, train.y), test
 
 

@@ -212,7 +212,9 @@ def test_a_large_model_takes_little_more_than_its_file(kind: str, tmp_path: Path
     X = rng.normal(size=(60, 3))
     common: dict[str, Any] = {"random_state": 0, "device": "cpu", "verbose": False}
     if kind == "network":
-        model: Any = rds.RDeepSenseRegressor(hidden=(2_100, 1_100), epochs=1, **common)
+        model: Any = rds.RDeepSenseRegressor(
+            hidden=(2_100, 1_100), epochs=1, **common, effort="quick"
+        )
     else:
         X = rng.normal(size=(1_500, 3))
         model = rds.GPRegressor(steps=1, method="exact", **common)

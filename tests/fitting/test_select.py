@@ -30,7 +30,9 @@ SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 15, "random_state": 0, "devi
 
 
 def test_few_rows_are_cross_validated_and_the_winner_trained_on_all(tmp_path: Path) -> None:
-    model = RDeepSenseRegressor(**SMALL, alpha="auto", drop_prob="auto").fit(TASK.X, TASK.y)
+    model = RDeepSenseRegressor(**SMALL, alpha="auto", drop_prob="auto", likelihood="gaussian").fit(
+        TASK.X, TASK.y
+    )
     selection = model.selection_
     assert selection["how"] == "5-fold cross-validation"
     assert len(selection["trials"]) == 12
@@ -58,7 +60,13 @@ def test_out_of_fold_rows_are_not_trained_on() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 3)), rng.standard_normal(200)
     model = RDeepSenseRegressor(
-        hidden=(64,), epochs=60, random_state=0, device="cpu", drop_prob="auto", alpha=0.0
+        hidden=(64,),
+        epochs=60,
+        random_state=0,
+        device="cpu",
+        drop_prob="auto",
+        alpha=0.0,
+        likelihood="gaussian",
     )
     model.fit(X, y)
     assert model.validation_scores_["rmse"] > 0.95
@@ -78,7 +86,13 @@ def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pay
     monkeypatch.setattr(length_search, "ALLOWANCE", 3)  # one longer training is enough to see it
     X, y = sine(6_000, pace=6.0)
     model = RDeepSenseRegressor(
-        hidden=(16,), batch_size=256, random_state=0, device="cpu", likelihood="auto"
+        hidden=(16,),
+        batch_size=256,
+        random_state=0,
+        device="cpu",
+        likelihood="auto",
+        drop_prob=0.05,
+        alpha=0.5,
     )
     model.fit(X, y)
     assert model.selection_["how"] == "validation rows"
@@ -94,7 +108,9 @@ def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pay
 def test_a_cross_validated_winner_is_trained_longer_too() -> None:
     X, y = sine(200)
     options = {"hidden": (16,), "batch_size": 100, "random_state": 0, "device": "cpu"}
-    model = RDeepSenseRegressor(**options, alpha="auto", drop_prob=0.0).fit(X, y)
+    model = RDeepSenseRegressor(**options, alpha="auto", drop_prob=0.0, likelihood="gaussian").fit(
+        X, y
+    )
     lengths = model.selection_["lengths"]
     assert lengths[1]["nll"] < lengths[0]["nll"] - WORTH
     assert model.validation_scores_["nll"] == pytest.approx(min(step["nll"] for step in lengths))
@@ -110,11 +126,13 @@ def test_a_second_head_is_tried_at_the_leaders_drop_probability_only() -> None:
 
 
 def test_the_papers_rule_takes_the_least_deviation_area() -> None:
-    model = RDeepSenseRegressor(**SMALL, alpha="paper").fit(TASK.X, TASK.y)
+    model = RDeepSenseRegressor(**SMALL, alpha="paper", drop_prob=0.05, likelihood="gaussian").fit(
+        TASK.X, TASK.y
+    )
     areas = [t["deviation_area"] for t in model.selection_["trials"]]
     assert model.selection_["by"] == "deviation_area"
     assert model.selection_["chosen"] == int(np.argmin(areas))
-    classes = RDeepSenseClassifier(**SMALL, alpha="paper").fit(TASK.X, TASK.y > 50)
+    classes = RDeepSenseClassifier(**SMALL, alpha="paper", drop_prob=0.05).fit(TASK.X, TASK.y > 50)
     assert classes.selection_["by"] == "nll"
     assert [t["alpha"] for t in classes.selection_["trials"]] == list(PAPER_ALPHAS)
 
@@ -124,7 +142,9 @@ def test_head_is_chosen_in_the_targets_units() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (400, 1))
     y = 1e4 * (np.sin(X[:, 0]) + 0.1 * rng.standard_t(2.1, 400))
-    model = RDeepSenseRegressor(**{**SMALL, "epochs": 60}, likelihood="auto").fit(X, y)
+    model = RDeepSenseRegressor(
+        **{**SMALL, "epochs": 60}, likelihood="auto", drop_prob=0.05, alpha=0.5
+    ).fit(X, y)
     assert model.fitted_.networks.candidate.likelihood == "student"
 
 
@@ -132,7 +152,9 @@ def test_the_student_learns_its_degrees_of_freedom_in_the_default_time() -> None
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (3_000, 1))
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_t(2.5, 3_000)
-    model = RDeepSenseRegressor(likelihood="student", random_state=0, device="cpu").fit(X, y)
+    model = RDeepSenseRegressor(
+        likelihood="student", random_state=0, device="cpu", effort="quick"
+    ).fit(X, y)
     assert model.predict_dist(X[:1]).df.item() == pytest.approx(2.7, abs=0.6)
     assert metrics.deviation_area(model.predict_dist(X), y) < 0.02
 
@@ -149,7 +171,7 @@ def test_ctrl_c_ends_the_search_and_the_trained_candidates_compete(
 
     shown = iter([InterruptAtOnce()])
     monkeypatch.setattr(chunks, "progress_for", lambda _: next(shown, Silent()))
-    model = RDeepSenseRegressor(**SMALL, likelihood="auto")
+    model = RDeepSenseRegressor(**SMALL, likelihood="auto", drop_prob=0.05, alpha=0.5)
     with pytest.warns(InterruptedTraining, match="training was interrupted"):
         model.fit(TASK.X, TASK.y)
     assert {t["likelihood"] for t in model.selection_["trials"]} == {"student"}

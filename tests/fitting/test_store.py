@@ -24,12 +24,12 @@ COMMON: dict[str, Any] = {"hidden": (8, 6), "epochs": 5, "random_state": 3, "dev
 
 def fitted(kind: str) -> Any:
     if kind == "classifier":
-        return RDeepSenseClassifier(**COMMON).fit(FRAME, LABELS)
+        return RDeepSenseClassifier(**COMMON, effort="quick").fit(FRAME, LABELS)
     y = np.column_stack([TASK.y, -TASK.y]) if kind == "two outputs" else TASK.y
     likelihood = "student" if kind == "student" else "gaussian"
     calibrate = kind != "uncalibrated"
     model = RDeepSenseRegressor(
-        **COMMON, likelihood=likelihood, calibrate=calibrate, drop_prob=(0.1, 0.2)
+        **COMMON, likelihood=likelihood, calibrate=calibrate, drop_prob=(0.1, 0.2), effort="quick"
     )
     return model.fit(FRAME, y)
 
@@ -62,7 +62,7 @@ def test_round_trip_is_bit_identical(tmp_path: Path, kind: str) -> None:
 def test_labels_of_every_kind_come_back(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     for labels in (LABELS, LABELS.astype(object), TASK.y > 50, (TASK.y > 50) * 2 - 7):
-        model = RDeepSenseClassifier(**COMMON).fit(TASK.X, labels)
+        model = RDeepSenseClassifier(**COMMON, effort="quick").fit(TASK.X, labels)
         model.save(path)
         again = rds.load(path)
         assert np.array_equal(again.classes_, model.classes_)
@@ -72,7 +72,7 @@ def test_labels_of_every_kind_come_back(tmp_path: Path) -> None:
 
 def test_the_header_says_what_was_done(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
-    RDeepSenseRegressor(**COMMON, missing="mean").fit(FRAME, TASK.y).save(path)
+    RDeepSenseRegressor(**COMMON, missing="mean", effort="quick").fit(FRAME, TASK.y).save(path)
     header, tensors = model_file.read(path)
     assert header["format"] == 1
     assert header["estimator"] == "RDeepSenseRegressor"
@@ -91,7 +91,7 @@ def test_the_header_says_what_was_done(tmp_path: Path) -> None:
 
 def test_rows_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
-    RDeepSenseRegressor(**COMMON, keep_rows=0).fit(TASK.X, TASK.y).save(path)
+    RDeepSenseRegressor(**COMMON, keep_rows=0, effort="quick").fit(TASK.X, TASK.y).save(path)
     assert not any(name.startswith("rows.") for name in model_file.read(path)[1])
     assert len(rds.load(path).fitted_.kept_rows[0]) == 0
 
@@ -107,7 +107,9 @@ class Own(nn.Module):
 
 def test_a_network_of_ones_own_is_given_again(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
-    model = RDeepSenseRegressor(network=Own(), epochs=5, random_state=0, device="cpu")
+    model = RDeepSenseRegressor(
+        network=Own(), epochs=5, random_state=0, device="cpu", effort="quick"
+    )
     model.fit(TASK.X, TASK.y).save(path)
     again = rds.load(path, network=Own())
     assert again.predict_dist(TASK.X) == model.predict_dist(TASK.X)
@@ -138,7 +140,9 @@ def test_other_contents_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_every_kilobyte_of_truncation_and_flipped_bytes_of_a_real_model(tmp_path: Path) -> None:
     path, damaged = tmp_path / "m.safetensors", tmp_path / "damaged.safetensors"
-    RDeepSenseRegressor(**{**COMMON, "hidden": (64, 64)}).fit(TASK.X, TASK.y).save(path)
+    RDeepSenseRegressor(**{**COMMON, "hidden": (64, 64)}, effort="quick").fit(TASK.X, TASK.y).save(
+        path
+    )
     content = path.read_bytes()
     for length in range(0, len(content), 1024):
         damaged.write_bytes(content[:length])

@@ -45,8 +45,9 @@ def known(rows: int, seed: int = 0) -> dict[str, NDArray[Any]]:
 
 
 def quick(**options: Any) -> rds.RDeepSenseRegressor:
+    fixed = {"drop_prob": 0.05, "alpha": 0.5, "likelihood": "gaussian"}
     settings = {"hidden": (16,), "epochs": 3, "random_state": 0, "device": "cpu", "verbose": False}
-    return rds.RDeepSenseRegressor(**{**settings, **options})
+    return rds.RDeepSenseRegressor(**{**fixed, **settings, **options}, effort="quick")
 
 
 @pytest.fixture
@@ -74,7 +75,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, torch.Tensor]]:
 def test_the_known_truth_is_found(tmp_path: Path, memory: int, reads: list[Any]) -> None:
     table, test = write(tmp_path / "t", known(3_200), group=100), simulate(5_000, 1)
     held = simulate(800, 2)
-    model = rds.RDeepSenseRegressor(drop_prob=0.02, random_state=0, device="cpu", verbose=False)
+    model = rds.RDeepSenseRegressor(
+        drop_prob=0.02, random_state=0, device="cpu", verbose=False, effort="quick"
+    )
     model.fit(table, "y", validation=(held.X, held.y), memory=memory)
     epochs = 1 if memory == 2**30 else 20  # read once, or again and again
     assert len(reads) >= epochs * len(ParquetTable(table).groups)
@@ -175,7 +178,7 @@ def test_classes_of_text(tmp_path: Path) -> None:
     label = np.where(columns.pop("y") > 50, "warm", "cold")
     table = write(tmp_path / "t", {**columns, "label": pa.array(label).dictionary_encode()})
     settings = {"hidden": (16,), "epochs": 15, "random_state": 0, "device": "cpu"}
-    model = rds.RDeepSenseClassifier(**settings, verbose=False)
+    model = rds.RDeepSenseClassifier(**settings, verbose=False, effort="quick")
     model.fit(table, "label", memory=SMALL)
     X = np.column_stack(list(columns.values()))
     assert model.classes_.tolist() == ["cold", "warm"]

@@ -35,17 +35,19 @@ def models() -> dict[str, Any]:
     groups = rng.integers(0, 2, 80)
     windows = rng.normal(size=(80, 8, 3))
     net = DeepSense(sensors=(3,), interval=4, filters=3, depth=1, hidden=4, layers=1)
-    full = rds.RDeepSenseRegressor(**NETWORK, likelihood="student", missing="mean").fit(X, y)
+    full = rds.RDeepSenseRegressor(
+        **NETWORK, likelihood="student", missing="mean", effort="quick"
+    ).fit(X, y)
     full.fit_novelty(X).conformalise(X, y, groups).describe(["y"], ["m"], ["a", "b", "c"])
     pair = np.column_stack([y, -y])
     return {
         "RDeepSense, all": full,
         "RDeepSense, selected": rds.RDeepSenseRegressor(
-            **{**NETWORK, "hidden": (4,)}, drop_prob="auto", calibrate="isotonic"
+            **{**NETWORK, "hidden": (4,)}, drop_prob="auto", calibrate="isotonic", effort="quick"
         ).fit(X, pair),
-        "RDeepSense classes": rds.RDeepSenseClassifier(**NETWORK, calibrate="conformal").fit(
-            X, labels
-        ),
+        "RDeepSense classes": rds.RDeepSenseClassifier(
+            **NETWORK, calibrate="conformal", effort="quick"
+        ).fit(X, labels),
         "MCDrop": rds.MCDropRegressor(**NETWORK, samples=3).fit(X, y),
         "MCDrop classes": rds.MCDropClassifier(**NETWORK, samples=3).fit(X, labels),
         "SSP": rds.SSPRegressor(**NETWORK, members=2).fit(X, y),
@@ -55,8 +57,10 @@ def models() -> dict[str, Any]:
             X, pair
         ),
         "GP classes": rds.GPClassifier(**SMALL, steps=2, inducing=4).fit(X, labels),
-        "Periodic": rds.RDeepSenseRegressor(**NETWORK, network=Periodic((5,), 3, 2)).fit(X, y),
-        "DeepSense": rds.RDeepSenseClassifier(**NETWORK, network=net)
+        "Periodic": rds.RDeepSenseRegressor(
+            **NETWORK, network=Periodic((5,), 3, 2), effort="quick"
+        ).fit(X, y),
+        "DeepSense": rds.RDeepSenseClassifier(**NETWORK, network=net, effort="quick")
         .fit(windows, labels)
         .fit_novelty(windows),
     }
@@ -141,7 +145,7 @@ def _checkpoint(folder: Path) -> Subject:
     def use(path: Path, rng: Rng) -> None:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            model = rds.RDeepSenseRegressor(**common, checkpoint=path).fit(X, y)
+            model = rds.RDeepSenseRegressor(**common, checkpoint=path, effort="quick").fit(X, y)
             _predict(model, {"shape": []}, X[:3])
 
     use(folder / "run", rng)

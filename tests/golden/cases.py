@@ -53,12 +53,15 @@ def options(given: dict[str, Any]) -> dict[str, Any]:
     return {**few, "device": "cpu", "verbose": False, **given}
 
 
+FIXED = {"drop_prob": 0.05, "alpha": 0.5}
+
+
 def regressor(**given: Any) -> Any:
-    return rds.RDeepSenseRegressor(**options(given))
+    return rds.RDeepSenseRegressor(**options({**FIXED, "likelihood": "gaussian", **given}))
 
 
 def classifier(**given: Any) -> Any:
-    return rds.RDeepSenseClassifier(**options(given))
+    return rds.RDeepSenseClassifier(**options({**FIXED, **given}))
 
 
 def linear(**given: Any) -> Any:

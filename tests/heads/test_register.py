@@ -127,7 +127,7 @@ def registered() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def model(registered: None) -> rds.RDeepSenseRegressor:
-    return rds.RDeepSenseRegressor(likelihood="logistic", **SMALL).fit(X, Y)
+    return rds.RDeepSenseRegressor(likelihood="logistic", **SMALL, effort="quick").fit(X, Y)
 
 
 def test_the_distribution_is_scipys() -> None:
@@ -143,7 +143,9 @@ def test_it_learns_and_is_calibrated(model: rds.RDeepSenseRegressor) -> None:
     assert isinstance(dist, Logistic)
     assert metrics.deviation_area(dist, Y) < 0.05
     assert np.corrcoef(np.log(dist.std), np.log(SCALE))[0, 1] > 0.8
-    isotonic = rds.RDeepSenseRegressor(likelihood="logistic", calibrate="isotonic", **SMALL)
+    isotonic = rds.RDeepSenseRegressor(
+        likelihood="logistic", calibrate="isotonic", **SMALL, effort="quick"
+    )
     low, high = isotonic.fit(X, Y).predict_interval(X, 0.8)
     assert np.mean((low <= Y) & (high >= Y)) == pytest.approx(0.8, abs=0.05)
     sampled = model.predict_dist(X[:5], samples=8)
@@ -151,7 +153,9 @@ def test_it_learns_and_is_calibrated(model: rds.RDeepSenseRegressor) -> None:
 
 
 def test_the_automatic_choice_tries_it() -> None:
-    model = rds.RDeepSenseRegressor(likelihood="auto", epochs=4, **SMALL).fit(X[:300], Y[:300])
+    model = rds.RDeepSenseRegressor(
+        likelihood="auto", epochs=4, **SMALL, drop_prob=0.05, alpha=0.5
+    ).fit(X[:300], Y[:300])
     assert model.selection_ is not None
     tried = {trial["likelihood"] for trial in model.selection_["trials"]}
     assert tried == {"student", "gaussian", "logistic"}

@@ -106,7 +106,9 @@ def test_a_model_evaluates_in_its_own_labels(labels):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 2))
     y = labels[np.digitize(X[:, 0], [-0.5, 0.5])]
-    model = rds.RDeepSenseClassifier(hidden=(8,), epochs=5, random_state=0, verbose=False).fit(X, y)
+    model = rds.RDeepSenseClassifier(
+        hidden=(8,), epochs=5, random_state=0, verbose=False, effort="quick"
+    ).fit(X, y)
     figures = model.evaluate(X, y)
     assert figures["accuracy"] == np.mean(model.predict(X) == y)
     assert figures == metrics.evaluate(model.predict_dist(X), y)
@@ -123,7 +125,9 @@ def test_a_model_evaluates_in_the_units_of_its_target():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 2))
     y = np.c_[1e6 + 1e3 * X[:, 0], X[:, 1]]
-    model = rds.RDeepSenseRegressor(hidden=(8,), epochs=5, random_state=0, verbose=False).fit(X, y)
+    model = rds.RDeepSenseRegressor(
+        hidden=(8,), epochs=5, random_state=0, verbose=False, effort="quick"
+    ).fit(X, y)
     assert model.evaluate(X, y) == metrics.evaluate(model.predict_dist(X), y)
     assert model.evaluate(X, y)["mae"] == pytest.approx(np.abs(model.predict(X) - y).mean())
     with pytest.raises(InputError, match=r"outputs of shape \(\)"):

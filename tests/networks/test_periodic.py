@@ -89,12 +89,14 @@ def test_refusals() -> None:
         with pytest.raises(InputError, match=words):
             Periodic(**arguments)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="X has 3 axes"):
-        rds.RDeepSenseRegressor(network=Periodic(), **SMALL).fit(np.ones((20, 3, 2)), np.arange(20))
+        rds.RDeepSenseRegressor(network=Periodic(), **SMALL, effort="quick").fit(
+            np.ones((20, 3, 2)), np.arange(20)
+        )
 
 
 def test_it_is_fitted_stored_and_loaded(tmp_path: Path) -> None:
     spec = Periodic((7, 6), frequencies=3, width=2, std=0.5)
-    model = rds.RDeepSenseRegressor(network=spec, **SMALL).fit(TASK.X, TASK.y)
+    model = rds.RDeepSenseRegressor(network=spec, **SMALL, effort="quick").fit(TASK.X, TASK.y)
     assert isinstance(model.network_.body, nn.Sequential)
     assert isinstance(model.network_.body[0], PeriodicEmbedding)
     model.save(tmp_path / "m")
@@ -113,7 +115,9 @@ def test_frequencies_and_weights_are_learnt_and_members_differ() -> None:
 
 @pytest.mark.parametrize("method", ["laplace", "delta", "moments", "sample"])
 def test_what_is_not_known_of_a_row(method: str) -> None:
-    model = rds.RDeepSenseRegressor(network=Periodic((16, 8)), **SMALL).fit(TASK.X, TASK.y)
+    model = rds.RDeepSenseRegressor(network=Periodic((16, 8)), **SMALL, effort="quick").fit(
+        TASK.X, TASK.y
+    )
     far = TASK.X.mean(0) + 20 * TASK.X.std(0) * np.ones((1, TASK.X.shape[1]))
     near, out = (np.median(model.epistemic_std(rows, method)) for rows in (TASK.X, far))
     assert 0 < near < out < np.inf

@@ -59,7 +59,9 @@ def registered() -> Iterator[None]:
 
 
 def test_it_is_fitted_stored_and_loaded(tmp_path: Path, registered: None) -> None:
-    model = rds.RDeepSenseRegressor(network=Residual(6, 1), **SMALL).fit(TASK.X, TASK.y)
+    model = rds.RDeepSenseRegressor(network=Residual(6, 1), **SMALL, effort="quick").fit(
+        TASK.X, TASK.y
+    )
     assert isinstance(model.network_.body, ResidualNetwork)
     model.save(tmp_path / "m")
     loaded = rds.load(tmp_path / "m")
@@ -69,7 +71,9 @@ def test_it_is_fitted_stored_and_loaded(tmp_path: Path, registered: None) -> Non
 
 
 def test_it_is_exported_as_onnx(tmp_path: Path) -> None:
-    model = rds.RDeepSenseRegressor(network=Residual(6, 2), **SMALL).fit(TASK.X, TASK.y)
+    model = rds.RDeepSenseRegressor(network=Residual(6, 2), **SMALL, effort="quick").fit(
+        TASK.X, TASK.y
+    )
     report = rds.export(model, tmp_path / "m.onnx", to="onnx")
     assert report.quality is not None
     assert abs(report.quality.nll_change) < 1e-5
@@ -85,7 +89,9 @@ def test_members_of_an_ensemble_differ() -> None:
 def test_a_file_of_an_unknown_architecture_says_how_to_make_it_known(
     tmp_path: Path, registered: None
 ) -> None:
-    rds.RDeepSenseRegressor(network=Residual(), **SMALL).fit(TASK.X, TASK.y).save(tmp_path / "m")
+    rds.RDeepSenseRegressor(network=Residual(), **SMALL, effort="quick").fit(TASK.X, TASK.y).save(
+        tmp_path / "m"
+    )
     networks.unregister(Residual)
     with pytest.raises(ModelFileError, match=r"'Residual' is unknown.*networks\.register"):
         rds.load(tmp_path / "m")
@@ -94,9 +100,11 @@ def test_a_file_of_an_unknown_architecture_says_how_to_make_it_known(
 
 def test_refusals(registered: None) -> None:
     with pytest.raises(InputError, match="X has 3 axes"):
-        rds.RDeepSenseRegressor(network=Residual(), **SMALL).fit(np.ones((20, 3, 2)), np.arange(20))
+        rds.RDeepSenseRegressor(network=Residual(), **SMALL, effort="quick").fit(
+            np.ones((20, 3, 2)), np.arange(20)
+        )
     with pytest.raises(InputError, match="network is a type"):
-        rds.RDeepSenseRegressor(network=Residual).fit(TASK.X, TASK.y)  # type: ignore[arg-type]
+        rds.RDeepSenseRegressor(network=Residual, effort="quick").fit(TASK.X, TASK.y)  # type: ignore[arg-type]
     other = type("Residual", (Residual,), {})
     with pytest.raises(InputError, match="'Residual' is registered already"):
         networks.register(other)

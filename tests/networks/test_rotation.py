@@ -168,12 +168,14 @@ def motion(rows: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]
 @pytest.fixture(scope="module")
 def model() -> rds.RDeepSenseClassifier:
     X, y = motion(120, 0)
-    return rds.RDeepSenseClassifier(network=SPEC, **SMALL).fit(X, y)
+    return rds.RDeepSenseClassifier(network=SPEC, **SMALL, effort="quick").fit(X, y)
 
 
 def test_the_learner_says_the_units(model: rds.RDeepSenseClassifier) -> None:
     X, y = motion(120, 0)
-    flat = rds.RDeepSenseClassifier(network=SPEC, **SMALL).fit(X.reshape(120, -1), y)
+    flat = rds.RDeepSenseClassifier(network=SPEC, **SMALL, effort="quick").fit(
+        X.reshape(120, -1), y
+    )
     for fitted in (model, flat):
         turn, scaler = fitted.network_.body.rotation, fitted.fitted_.inputs.scaler
         for units, wanted in ((turn.shift, scaler.shift), (turn.scale, scaler.scale)):
@@ -182,10 +184,10 @@ def test_the_learner_says_the_units(model: rds.RDeepSenseClassifier) -> None:
 
 def test_training_turns_and_is_reproducible(model: rds.RDeepSenseClassifier) -> None:
     X, y = motion(120, 0)
-    again = rds.RDeepSenseClassifier(network=SPEC, **SMALL).fit(X, y)
+    again = rds.RDeepSenseClassifier(network=SPEC, **SMALL, effort="quick").fit(X, y)
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     still = DeepSense(**{**SPEC.arguments(), "rotation_std": 0.0})
-    other = rds.RDeepSenseClassifier(network=still, **SMALL).fit(X, y)
+    other = rds.RDeepSenseClassifier(network=still, **SMALL, effort="quick").fit(X, y)
     assert not np.array_equal(other.predict_proba(X), model.predict_proba(X))
 
 
@@ -232,5 +234,5 @@ def test_an_export_is_the_single_pass(model: rds.RDeepSenseClassifier, tmp_path:
 def test_steps_with_a_turn_are_recorded_on_a_gpu() -> None:
     X, y = motion(120, 0)
     options = {**SMALL, "device": "cuda", "batch_size": 16}
-    fitted = rds.RDeepSenseClassifier(network=SPEC, **options).fit(X, y)
+    fitted = rds.RDeepSenseClassifier(network=SPEC, **options, effort="quick").fit(X, y)
     assert np.isfinite(fitted.predict_proba(X)).all()

@@ -53,7 +53,9 @@ def test_longer_trainings_have_a_panel_and_classes_no_deviation_area() -> None:
 def test_a_fitted_estimator() -> None:
     task = simulate(120, seed=0)
     options: dict[str, Any] = {"hidden": (8,), "epochs": 2, "random_state": 0, "device": "cpu"}
-    model = RDeepSenseRegressor(**options, alpha="paper").fit(task.X, task.y)
+    model = RDeepSenseRegressor(
+        **options, alpha="paper", drop_prob=0.05, likelihood="gaussian"
+    ).fit(task.X, task.y)
     nll = plot_selection(model).axes[0]
     assert [text.get_text() for text in nll.get_xticklabels()] == [
         "0",
@@ -64,4 +66,4 @@ def test_a_fitted_estimator() -> None:
         "0.9",
     ]
     with pytest.raises(InputError, match="nothing was chosen"):
-        plot_selection(RDeepSenseRegressor(**options).fit(task.X, task.y))
+        plot_selection(RDeepSenseRegressor(**options, effort="quick").fit(task.X, task.y))

@@ -26,10 +26,10 @@ from rdeepsense.cli import main
 OUTPUT, PARTIAL, STATE = "model.safetensors", "model.partial.safetensors", "run.ckpt"
 KEPT = re.compile(rf"{OUTPUT}|{re.escape(PARTIAL)}|{STATE}([.-]\d+)*|said")
 COMMANDS = {
-    "regression": ("table.csv", "--epochs", "60"),
-    "classes": ("classes.csv", "--epochs", "60"),
-    "auto": ("table.csv", "--alpha", "auto", "--likelihood", "auto", "--epochs", "6"),
-    "streamed": ("folder", "--epochs", "2", "--memory", "1"),
+    "regression": ("table.csv", "--quick", "--epochs", "60"),
+    "classes": ("classes.csv", "--quick", "--epochs", "60"),
+    "auto": ("table.csv", "--hidden", "64,64", "--drop-prob", "0.05", "--epochs", "6"),
+    "streamed": ("folder", "--quick", "--epochs", "2", "--memory", "1"),
 }
 
 

@@ -26,7 +26,10 @@ def two_models() -> list[Any]:
     X = rng.normal(size=(120, 3))
     y = X[:, 0] + 0.2 * rng.normal(size=120)
     settings: dict[str, Any] = {"epochs": 2, "random_state": 0, "verbose": False, "device": "cpu"}
-    return [rds.RDeepSenseRegressor(hidden=h, **settings).fit(X, y) for h in ((4,), (7, 5))]
+    return [
+        rds.RDeepSenseRegressor(hidden=h, **settings, effort="quick").fit(X, y)
+        for h in ((4,), (7, 5))
+    ]
 
 
 def writers(models: list[Any]) -> Mapping[str, Callable[[Path, int], object]]:

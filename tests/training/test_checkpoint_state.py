@@ -21,7 +21,13 @@ Y = X[:, 0] + 0.3 * RNG.normal(size=40)
 
 def fit(path: Path) -> Any:
     model = RDeepSenseRegressor(
-        hidden=(4,), epochs=3, random_state=0, device="cpu", verbose=False, checkpoint=path
+        hidden=(4,),
+        epochs=3,
+        random_state=0,
+        device="cpu",
+        verbose=False,
+        checkpoint=path,
+        effort="quick",
     )
     return model.fit(X, Y)
 

@@ -21,14 +21,14 @@ from rdeepsense.experiments.tasks.known_truth import simulate
 
 whole, checkpoint, resumed = map(Path, sys.argv[1:])
 task = simulate(600, seed=0)
-RDeepSenseRegressor(epochs=1).fit(task.X, task.y)  # torch imports much at the first step
+RDeepSenseRegressor(effort="quick", epochs=1).fit(task.X, task.y)  # torch imports much at the first step
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
 
 def start(checkpoint, target):
     child = os.fork()
     if child == 0:
         model = RDeepSenseRegressor(
-            epochs=300, random_state=0, device="cpu", checkpoint=checkpoint
+            effort="quick", epochs=300, random_state=0, device="cpu", checkpoint=checkpoint
         )
         model.fit(task.X, task.y).save(target)
         os._exit(0)

@@ -44,7 +44,7 @@ def uci(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper, SSP-k, "
+            help="RDeepSense, RDeepSense-MCk, RDeepSense-quick, MCDrop-k, MCDrop-k-paper, SSP-k, "
             f"GP, CatBoost, NGBoost; else {METHODS} and, where gpytorch is installed, GP."
         ),
     ] = None,
@@ -52,7 +52,7 @@ def uci(
     jobs: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 1,
     hidden: Annotated[
         str, typer.Option(help="Widths of the hidden layers, or auto: methods that may choose do.")
-    ] = "64,64",
+    ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -88,7 +88,7 @@ def run_uci(
     methods: list[str],
     out: Path,
     jobs: int = 1,
-    hidden: tuple[int, ...] | str = (64, 64),
+    hidden: tuple[int, ...] | str = "auto",
     seed: int = 0,
     quiet: bool = False,
     epochs: int | None = None,

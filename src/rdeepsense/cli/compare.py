@@ -29,7 +29,7 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper, SSP-k, "
+            help="RDeepSense, RDeepSense-MCk, RDeepSense-quick, MCDrop-k, MCDrop-k-paper, SSP-k, "
             f"GP, CatBoost, NGBoost; else {METHODS} and, where they are installed, CatBoost and "
             "NGBoost."
         ),
@@ -49,7 +49,7 @@ def compare(
     ] = 0.1,
     hidden: Annotated[
         str, typer.Option(help="Widths of the networks' hidden layers, or auto.")
-    ] = "64,64",
+    ] = "auto",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
     ] = None,

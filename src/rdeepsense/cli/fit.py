@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense.cli.choice import choice_lines
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.folder import Folder
 from rdeepsense.cli.memory_table import MemoryTable
@@ -57,18 +57,22 @@ def fit(
     task: Annotated[
         TaskKind, typer.Option(help="auto: classes for text or yes/no targets.")
     ] = TaskKind.auto,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A fixed small recipe for whatever is auto: a first look."),
+    ] = False,
     hidden: Annotated[
         str, typer.Option(help="Widths of the hidden layers, or auto, which chooses the network.")
-    ] = "64,64",
+    ] = "auto",
     drop_prob: Annotated[
         str, typer.Option(help="Probability to drop a hidden unit, or auto.")
-    ] = "0.05",
+    ] = "auto",
     alpha: Annotated[
         str, typer.Option(help="Weight of the error against the NLL, auto or paper.")
-    ] = "0.5",
+    ] = "auto",
     likelihood: Annotated[
         Likelihood | None,
-        typer.Option(help="Regression: gaussian (default), student for heavy tails, or auto."),
+        typer.Option(help="Regression: gaussian, student for heavy tails, or auto (default)."),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
@@ -136,8 +140,9 @@ def fit(
     source.prepare(classes)
 
     if plot is not None:
-        _check_plot(plot, {alpha, drop_prob, likelihood.value if likelihood else ""})
+        _check_plot(plot, quick, {hidden, alpha, drop_prob, likelihood.value if likelihood else ""})
     settings = {
+        "effort": "quick" if quick else "full",
         "hidden": widths,
         "drop_prob": _number_or_word("--drop-prob", drop_prob, ("auto",)),
         "alpha": _number_or_word("--alpha", alpha, ("auto", "paper")),
@@ -166,8 +171,8 @@ def fit(
     with stoppable(lambda: f"{output} is the finished model; what comes after it is not done"):
         if constant := model.fitted_.training.constant_inputs:
             terminal.line(f"constant  {some(constant)}: as good as one number in these rows")
-        if model.selection_:
-            terminal.line(f"chosen    {_choice(model, model.selection_)}")
+        for line in choice_lines(model.selection_):
+            terminal.line(line)
         closing = source.score(terminal, model)
         terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
         if plot is not None:
@@ -201,12 +206,12 @@ def _units(given: list[str], known: list[str]) -> dict[str, str]:
     return units
 
 
-def _check_plot(plot: Path, given: set[str]) -> None:
+def _check_plot(plot: Path, quick: bool, given: set[str]) -> None:
     """Refuse before the training, not after it, where there is nothing to draw or draw with."""
     require("matplotlib", "report")
-    if not given & {"auto", "paper"}:
+    if not given & ({"paper"} if quick else {"auto", "paper"}):
         raise InputError(
-            f"--plot {plot}: nothing is chosen; give --alpha, --drop-prob or --likelihood auto"
+            f"--plot {plot}: nothing is chosen; leave --quick out, and --alpha or --drop-prob auto"
         )
 
 
@@ -225,32 +230,10 @@ def _estimator(
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 
     if not classes:
-        kind = likelihood or Likelihood.gaussian
+        kind = likelihood or Likelihood.auto
         return RDeepSenseRegressor(likelihood=kind.value, **settings)
     if likelihood is not None:
         raise InputError(
             f"--likelihood {likelihood.value}: is for regression; this is classification"
         )
     return RDeepSenseClassifier(**settings)
-
-
-def _choice(model: RDeepSenseRegressor | RDeepSenseClassifier, selection: Mapping[str, Any]) -> str:
-    """Return what was chosen automatically, and how."""
-    chosen = model.candidate_
-    what = f"{chosen.likelihood} head, alpha {chosen.alpha:g}, drop probability {chosen.drop_prob}"
-    said = f"{what}: best of {len(selection['trials'])} by {selection['how']}"
-    if tried := selection.get("architectures"):
-        said = f"{_architecture(tried)}; {said}"
-    return said
-
-
-def _architecture(tried: Sequence[Mapping[str, Any]]) -> str:
-    """Return the network that was chosen, and what the next best one lacked."""
-    (own,) = (one for one in tried if one["chosen"])
-    widths = "-".join(map(str, own["arguments"]["hidden"]))
-    kind = "periodic embeddings and " if own["name"] == "Periodic" else ""
-    said = f"{kind}layers of {widths}, of {len(tried)} networks"
-    others = [one["nll"] for one in tried if one is not own]
-    if others:
-        said += f" (NLL {own['nll']:.3f} after a first look, the others at best {min(others):.3f})"
-    return said

@@ -121,8 +121,10 @@ def _report_rows(
 ) -> None:
     of = f" of {groups} groups" if groups is not None else ""
     validated, counted = f"{rows['validation']:,} to validate", sum(rows.values())
-    if "cross-validation" in how:  # then the same rows do both
-        validated, counted = how, rows["train"] + rows["test"]
+    if "cross-validation" in how or "then trained on all" in how:  # the same rows do both
+        chose = f"{rows['validation']:,} of them kept apart to choose"
+        validated = how if "cross-validation" in how else chose
+        counted = rows["train"] + rows["test"]
     repeated = total - counted
     once = f"; {repeated:,} repeated rows counted as weight" if repeated else ""
     terminal.line(

@@ -94,8 +94,8 @@ class NetworkEstimator(DistributionEstimator):
         assert passes is not None
         return FitSpec(
             method=type(self).__name__,
-            architecture=architecture_of(self.hidden, self.network),
-            open_architecture=self.hidden == "auto" and self.network is None,
+            architecture=architecture_of(self._layers(), self.network),
+            open_architecture=self._layers() == "auto" and self.network is None,
             max_seconds=self.max_seconds,
             grid=self._grid(),
             passes=passes,
@@ -108,6 +108,10 @@ class NetworkEstimator(DistributionEstimator):
             device=self._where(),
             verbose=self.verbose,
         )
+
+    def _layers(self) -> Sequence[int] | str:
+        """Return the widths of the hidden layers, or "auto"."""
+        return self.hidden
 
     def _grid(self) -> tuple[Candidate, ...]:
         """Return the heads, alphas and drop probabilities to choose among."""

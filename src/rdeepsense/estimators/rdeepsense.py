@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from rdeepsense.data import checks, names
 from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.calibrated import CalibratedEstimator
+from rdeepsense.estimators.effort import settled
 from rdeepsense.estimators.faces import (
     Classifier,
     Regressor,
@@ -39,11 +40,15 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
     input_drop_prob : the same for the inputs; harmful on low-dimensional sensor vectors.
     alpha : weight of the error against the negative log-likelihood, in [0, 1); "auto" chooses by
         calibrated validation NLL, "paper" by validation deviation area on the paper's grid.
+    effort : "full" searches for whatever is "auto"; "quick" takes a fixed small recipe instead: two
+        layers of 64, drop probability 0.05, alpha 0.5 and a Student-t head, for a first look.
     """
 
-    drop_prob: float | Sequence[float] | str = 0.05
+    hidden: Sequence[int] | str = "auto"
+    drop_prob: float | Sequence[float] | str = "auto"
     input_drop_prob: float = 0.0
-    alpha: float | str = 0.5
+    alpha: float | str = "auto"
+    effort: str = "full"
 
     def epistemic_std(self, X: ArrayLike, method: str = "laplace") -> Floats:
         """Return the part of the standard deviation that is uncertainty of the mean, not noise.
@@ -84,6 +89,13 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
     def _passes(self, samples: int | None) -> Passes:
         return Single() if samples is None else Sampled(samples, matched)
 
+    def _layers(self) -> Sequence[int] | str:
+        layers: Sequence[int] | str = self._settled("hidden")
+        return layers
+
+    def _settled(self, name: str) -> Any:  # Any: whatever the argument takes
+        return settled(name, getattr(self, name), self.effort)
+
     def _spec(self) -> FitSpec:
         return replace(super()._spec(), input_drop_prob=self.input_drop_prob, laplace=True)
 
@@ -107,12 +119,12 @@ class RDeepSenseRegressor(Regressor, RDeepSense):
 
     Parameters
     ----------
-    likelihood : "gaussian" (the paper's), "student" (heavy tails: one learned df per output), a
-        head of your own (`rdeepsense.heads.register`), or "auto".
+    likelihood : "auto" chooses the head; "gaussian" (the paper's), "student" (heavy tails: one
+        learned df per output), or one of your own (`rdeepsense.heads.register`).
     beta : weigh the likelihood by the predicted variance to this power (beta-NLL); 0 is the paper.
     """
 
-    likelihood: str = "gaussian"
+    likelihood: str = "auto"
     beta: float = 0.0
 
     def predict_dist(
@@ -132,10 +144,12 @@ class RDeepSenseRegressor(Regressor, RDeepSense):
         return as_regression(self._either(X, samples, epistemic))
 
     def _calibration(self) -> str | None:
-        return likelihood_calibration(self.likelihood, self.calibrate, super()._calibration())
+        likelihood = self._settled("likelihood")
+        return likelihood_calibration(likelihood, self.calibrate, super()._calibration())
 
     def _grid(self) -> tuple[Candidate, ...]:
-        return candidates(regression_likelihoods(self.likelihood), self.alpha, self.drop_prob)
+        heads = regression_likelihoods(self._settled("likelihood"))
+        return candidates(heads, self._settled("alpha"), self._settled("drop_prob"))
 
     def _spec(self) -> FitSpec:
         criterion: Criterion = "deviation_area" if self.alpha == "paper" else "nll"
@@ -166,7 +180,8 @@ class RDeepSenseClassifier(Classifier, RDeepSense):
         return self.fitted_.mutual_information(rows, method, self._where())
 
     def _grid(self) -> tuple[Candidate, ...]:
-        return candidates(("categorical",), self.alpha, self.drop_prob)
+        alpha, drop_prob = self._settled("alpha"), self._settled("drop_prob")
+        return candidates(("categorical",), alpha, drop_prob)
 
 
 def regression_likelihoods(likelihood: str) -> tuple[str, ...]:

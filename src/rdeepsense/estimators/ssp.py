@@ -13,6 +13,7 @@ from rdeepsense.estimators.calibrated import CalibratedEstimator
 from rdeepsense.estimators.faces import Classifier, Regressor
 from rdeepsense.estimators.network_estimator import NetworkEstimator
 from rdeepsense.estimators.rdeepsense import likelihood_calibration, regression_likelihoods
+from rdeepsense.fitting.architecture_search import coarse_grid
 from rdeepsense.fitting.candidates import Candidate, candidates
 from rdeepsense.fitting.passes import Members, Passes
 from rdeepsense.fitting.spec import FitSpec
@@ -42,7 +43,11 @@ class SSP(CalibratedEstimator, NetworkEstimator):
     def _spec(self) -> FitSpec:
         members = checks.check_whole("members", self.members, 1)
         step = ADVERSARIAL_STEP if self.adversarial else 0.0
-        return replace(super()._spec(), members=members, adversarial_step=step)
+        # The network is chosen as a single one with dropout is, by the same trials.
+        look = candidates((self._grid()[0].likelihood,), "auto", "auto")
+        return replace(
+            super()._spec(), members=members, adversarial_step=step, first_look=coarse_grid(look)
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -28,7 +28,7 @@ def compare(
     test_fraction: float = 0.1,
     groups: ArrayLike | None = None,
     random_state: int = 0,
-    hidden: Sequence[int] | str = (64, 64),
+    hidden: Sequence[int] | str = "auto",
     task: str = "auto",
     verbose: bool = True,
     *,
@@ -41,7 +41,7 @@ def compare(
 
     Parameters
     ----------
-    methods : names: RDeepSense, RDeepSense-MCk, RDeepSense-default, MCDrop-k, MCDrop-k-paper,
+    methods : names: RDeepSense, RDeepSense-MCk, RDeepSense-quick, MCDrop-k, MCDrop-k-paper,
         SSP-k, GP, and of other libraries CatBoost and NGBoost (extra `peers`). An object of your
         own takes part too, as it is or in a pair or mapping with its name. It needs `fit(X, y)` and
         one of `predict_dist(X)`, `pred_dist(X)`, `predict(X, return_std=True)`, `predict_proba(X)`
@@ -51,7 +51,7 @@ def compare(
     groups : a user or record per row; rows of one group, like rows with equal inputs, are never
         divided between training and test, nor between training and validation.
     hidden, epochs : the layers and the training of every network; "auto" lets methods that leave it
-        open choose, and None follows the recipe.
+        open choose (the others have two layers of 64), and None follows the recipe.
     task : "regression", "classification" or "auto", which takes text and yes/no as classes.
     progress : a display of your own; by default one at a terminal, unless `verbose` is False.
     """

@@ -17,7 +17,7 @@ from rdeepsense.errors import InputError, require
 REFERENCE = "RDeepSense"  # the single pass, which paired differences are taken against
 METHODS = ("RDeepSense", "RDeepSense-MC20", "MCDrop-20", "SSP-5")
 ACCEPTED = (
-    "RDeepSense, RDeepSense-MCk, RDeepSense-default, RDeepSense-paper, RDeepSense-paper-MCk, "
+    "RDeepSense, RDeepSense-MCk, RDeepSense-quick, RDeepSense-paper, RDeepSense-paper-MCk, "
     "MCDrop-k, MCDrop-k-paper, SSP-k, SSP-k-paper, GP, CatBoost, NGBoost (k is a whole number, at "
     "least 2 for MCDrop)"
 )
@@ -47,20 +47,23 @@ def _peer(library: str, about: str) -> Family:
 FAMILIES = {
     "RDeepSense": Family(
         "RDeepSense",
-        "head, alpha and dropout chosen on validation rows",
-        {"alpha": "auto", "drop_prob": "auto"},
+        "head, alpha, dropout and, unless it is given, the network chosen on validation rows",
+        {"alpha": "auto", "drop_prob": "auto", "effort": "full"},
         {"likelihood": "auto"},
         chooses_network=True,
     ),
-    "RDeepSense-default": Family(
-        "RDeepSense", "the default recipe: Gaussian head, nothing chosen", {}, {}
+    "RDeepSense-quick": Family(
+        "RDeepSense",
+        "the quick recipe: Student-t head, dropout 0.05, alpha 0.5, nothing chosen",
+        {"effort": "quick"},
+        {},
     ),
     "RDeepSense-paper": Family(
         "RDeepSense",
         "the paper's own: Gaussian head, dropout 0.1, alpha by validation deviation area (for "
         "classes by validation NLL) on the paper's grid, no calibration after training",
-        {"alpha": "paper", "drop_prob": 0.1, "calibrate": False},
-        {"likelihood": "gaussian"},
+        {"alpha": "paper", "drop_prob": 0.1, "input_drop_prob": 0.0, "calibrate": False},
+        {"likelihood": "gaussian", "beta": 0.0},
     ),
     "MCDrop": Family(
         "MCDrop",
@@ -73,7 +76,7 @@ FAMILIES = {
     "MCDrop-paper": Family(
         "MCDrop",
         "MC dropout as in the RDeepSense paper: dropout 0.05 and no observation noise",
-        {"drop_prob": 0.05, "noise": "none"},
+        {"drop_prob": 0.05, "input_drop_prob": 0.0, "noise": "none"},
         {},
         "samples",
     ),
@@ -89,7 +92,7 @@ FAMILIES = {
         "SSP",
         "deep ensemble as in the RDeepSense paper: Gaussian heads trained by NLL alone (Brier "
         "score for classes), no calibration after training",
-        {"calibrate": False},
+        {"adversarial": False, "calibrate": False},
         {"likelihood": "gaussian"},
         "members",
     ),

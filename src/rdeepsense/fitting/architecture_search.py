@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from rdeepsense.fitting.candidates import FOLDS, Candidate
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
-from rdeepsense.fitting.records import TriedArchitecture
+from rdeepsense.fitting.passes import Single
+from rdeepsense.fitting.records import Behind, TriedArchitecture
 from rdeepsense.fitting.trainer import HeldOutPredictions, Judgement, Length, Trainer
 from rdeepsense.networks import Architecture, name_of
-from rdeepsense.training import Rows, Schedule
+from rdeepsense.training import Schedule
 
 SHARE_OF_LENGTH = 1 / 3
 
@@ -28,31 +27,39 @@ def choose_architecture(
 ) -> tuple[TriedArchitecture, ...]:
     """Leave the trainer with the best architecture and the grid around it; returns the trials."""
     spec = trainer.spec
-    coarse = coarse_grid(spec.grid)
+    coarse = spec.first_look or coarse_grid(spec.grid)
     found: list[tuple[TriedArchitecture, Judgement]] = []
     for architecture in architectures:
-        if found and trainer.out_of_time:
+        if found and not trainer.has_time():
             break
         trainer.spec = replace(spec, architecture=architecture)
+        if spec.first_look:
+            trainer.spec = replace(trainer.spec, members=1, passes=Single(), adversarial_step=0.0)
         judged, size = _judged(trainer, coarse, folded)
         if trainer.interrupted:
             raise KeyboardInterrupt  # nothing is trained yet that could be returned
-        best = min(judged, key=lambda one: one.trial.nll)
+        leader = min(judged, key=lambda one: one.trial.nll)
         arguments = {
             name: _listed(value) for name, value in (architecture.arguments() or {}).items()
         }
-        tried = TriedArchitecture(name_of(architecture), arguments, size, best.trial.nll)
-        found.append((tried, best))
+        tried = TriedArchitecture(name_of(architecture), arguments, size, leader.trial.nll)
+        found.append((tried, leader))
     chosen = smallest_good(found)
-    grid = around(spec.grid, found[chosen][1].trial.candidate)
+    best = found[chosen][1].trial.candidate
+    grid = spec.grid if spec.first_look else around(spec.grid, best)
     trainer.spec = replace(spec, architecture=architectures[chosen], grid=grid)
-    return tuple(replace(tried, chosen=number == chosen) for number, (tried, _) in enumerate(found))
+    return tuple(
+        replace(tried, chosen=True)
+        if number == chosen
+        else replace(tried, behind=Behind.of(judgement.losses, found[chosen][1].losses))
+        for number, (tried, judgement) in enumerate(found)
+    )
 
 
-def coarse_grid(grid: Sequence[Candidate]) -> list[Candidate]:
+def coarse_grid(grid: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Return every other drop probability of the grid, of its first head and its last alpha."""
     first, last = grid[0].likelihood, grid[-1].alpha
-    own = [c for c in grid if c.likelihood == first and c.alpha == last]
+    own = tuple(c for c in grid if c.likelihood == first and c.alpha == last)
     return own if len(own) == 1 else own[1::2]
 
 
@@ -81,7 +88,7 @@ def _judged(
     members, folds = trainer.spec.members, FOLDS if folded else 1
     scaler = trainer.target_scaler(part, group[0].likelihood)
     rows = trainer.training_rows(part, scaler)
-    length = _short(trainer, rows)
+    length = short(trainer, rows.total)
     fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels) if folded else None
     if fold is not None:
         inside, outside = fold_weights(rows, fold, members, len(group))
@@ -110,13 +117,13 @@ def _slices(total: int, each: int) -> Iterator[slice]:
     return (slice(start, start + each) for start in range(0, total, each))
 
 
-def _short(trainer: Trainer, rows: Rows) -> Length | None:
+def short(trainer: Trainer, rows: int) -> Length | None:
     """Return a third of the usual length; None where the caller has fixed it."""
     spec = trainer.spec
     if spec.epochs is not None:
         return None
-    usual = Schedule.of(rows.total, 1, 1.0, 0, batch_size=spec.batch_size)
-    epochs = usual.steps // max(1, rows.total // usual.batch_size)
+    usual = Schedule.of(rows, 1, 1.0, 0, batch_size=spec.batch_size)
+    epochs = usual.steps // max(1, rows // usual.batch_size)
     return Length(max(1, round(SHARE_OF_LENGTH * epochs)), usual.batch_size)
 
 
@@ -125,7 +132,7 @@ def smallest_good(found: Sequence[tuple[TriedArchitecture, Judgement]]) -> int:
     best = min(range(len(found)), key=lambda k: found[k][0].nll)
     losses = found[best][1].losses
     for k in sorted(range(len(found)), key=lambda k: found[k][0].parameters):
-        difference = found[k][1].losses - losses
-        if k == best or difference.mean() <= difference.std() / np.sqrt(len(difference)):
+        behind = Behind.of(found[k][1].losses, losses)
+        if k == best or behind.difference <= (behind.standard_error or 0.0):
             return k
     return best

@@ -9,6 +9,7 @@ them. Tensors that are not known are refused.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from rdeepsense.calibration import KINDS
 from rdeepsense.container import Header
@@ -32,6 +33,7 @@ from rdeepsense.fields import (
 from rdeepsense.fitting.epistemic import TOTALS
 from rdeepsense.fitting.process import MODELS
 
+Fields = Mapping[str, Kind]
 LONGEST_TEXT = 9_999
 MOST_NUMBERS = 1 << 20  # of one row
 MOST_AXES = 6
@@ -43,6 +45,7 @@ TEXTS = several(SHORT, MOST_LABELS)
 LABELS = several(label(LONGEST_TEXT), MOST_LABELS, least=1)
 ANY = Kind(lambda value: True, "anything")
 OBJECT = Kind(lambda value: type(value) is dict, "an object")
+YES_OR_NO = Kind(lambda value: type(value) is bool, "true or false")
 COUNT = whole(0, MOST_STEPS)
 FIGURE = maybe(number(-LARGEST, LARGEST))  # null where it was NaN or infinite
 SHARE = Kind(lambda value: type(value) in (int, float) and 0 <= value < 1, "a number in [0, 1)")
@@ -103,7 +106,14 @@ TRIED = {
     "arguments": OBJECT,
     "parameters": whole(0, MOST_NUMBERS),
     "nll": FIGURE,
-    "chosen": Kind(lambda value: type(value) is bool, "true or false"),
+    "chosen": YES_OR_NO,
+}
+BEHIND = {"difference": FIGURE, "standard_error": FIGURE}
+SECOND = {"trial": COUNT, "behind": OBJECT}
+RECORDS: dict[str, tuple[Fields, Fields]] = {  # required and optional
+    "trials": (TRIAL, {}),
+    "lengths": (LENGTH, {}),
+    "architectures": (TRIED, {"behind": maybe(OBJECT)}),
 }
 ARCHITECTURE = {
     "class": SHORT,
@@ -168,18 +178,33 @@ def _check_records(header: Header) -> None:
     selection = header["selection"]
     if selection is None:
         return
-    lists = dict.fromkeys(("lengths", "architectures"), maybe(several(OBJECT, 10_000)))
-    check_fields(selection, SELECTION, lists, "selection.")
-    for name, fields in (("trials", TRIAL), ("lengths", LENGTH), ("architectures", TRIED)):
+    more = dict.fromkeys(("lengths", "architectures"), maybe(several(OBJECT, 10_000)))
+    more |= {"second": OBJECT, "cut": YES_OR_NO}
+    check_fields(selection, SELECTION, more, "selection.")
+    for name, (required, optional) in RECORDS.items():
         for number_of, record in enumerate(selection.get(name) or ()):
             at = f"selection.{name}[{number_of}]."
-            check_fields(record, fields, at=at)
-            if strange := sorted(set(record) - set(fields)):
+            check_fields(record, required, optional, at)
+            if strange := sorted(set(record) - set(required) - set(optional)):
                 raise InputError(f"{at}{strange[0]!s:.60} is unknown here")
-    if selection["chosen"] >= len(selection["trials"]):
-        raise InputError(
-            f"selection.chosen = {selection['chosen']} is none of {len(selection['trials'])} trials"
-        )
+            if record.get("behind") is not None:
+                _check_behind(record["behind"], f"{at}behind.")
+    numbers = {"chosen": selection["chosen"]}
+    if "second" in selection:
+        check_fields(selection["second"], SECOND, at="selection.second.")
+        _check_behind(selection["second"]["behind"], "selection.second.behind.")
+        numbers["second.trial"] = selection["second"]["trial"]
+    for name, value in numbers.items():
+        if value >= len(selection["trials"]):
+            raise InputError(
+                f"selection.{name} = {value} is none of {len(selection['trials'])} trials"
+            )
+
+
+def _check_behind(value: Json, at: str) -> None:
+    check_fields(value, BEHIND, at=at)
+    if strange := sorted(set(value) - set(BEHIND)):
+        raise InputError(f"{at}{strange[0]!s:.60} is unknown here")
 
 
 def _check_architecture(header: Header) -> None:

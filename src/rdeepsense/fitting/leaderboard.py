@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rdeepsense.fitting.candidates import Candidate, Criterion, Trial, best
-from rdeepsense.fitting.records import Selection
+from rdeepsense.fitting.records import Behind, Second, Selection
 from rdeepsense.fitting.trainer import Judgement
 
 
@@ -36,4 +36,20 @@ class Leaderboard:
 
     def selection(self, how: str) -> Selection:
         """Return what the model and its file keep."""
-        return Selection(self.by, how, self.leader, tuple(self.trials))
+        return Selection(self.by, how, self.leader, tuple(self.trials), second=self._second())
+
+    def _second(self) -> Second | None:
+        """Return what would have been chosen if the leader had not been there."""
+        leader = self.leader
+        others = [number for number in range(len(self.judged)) if number != leader]
+        if not others:
+            return None
+        own = [self.judged[number] for number in others]
+        number = others[best([one.trial for one in own], self.by, [one.losses for one in own])]
+        first, second = self.judged[leader], self.judged[number]
+        if self.by == "nll":
+            return Second(number, Behind.of(second.losses, first.losses))
+        first_area, area = first.trial.deviation_area, second.trial.deviation_area
+        assert first_area is not None
+        assert area is not None
+        return Second(number, Behind(area - first_area, None))

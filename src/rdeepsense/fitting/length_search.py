@@ -40,6 +40,16 @@ class LengthSearch:
         self._ways = {LONGER, SHORTER} if shorter else {LONGER}
         self._paid = True
 
+    @property
+    def best(self) -> Length:
+        """The length of the best training."""
+        return self.kept or self.first
+
+    @property
+    def per_epoch(self) -> int:
+        """The steps of an epoch of the best training."""
+        return max(1, self.rows // self.best.batch_size)
+
     def next(self) -> Length | None:
         """Return the next length to try, or None when further ones would not pay."""
         way = LONGER if self.best_at >= HALFWAY else SHORTER

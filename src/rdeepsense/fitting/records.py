@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
+from rdeepsense.arrays import Floats
 from rdeepsense.fitting.candidates import Criterion, Trial
 
 Json = dict[str, Any]  # Any: whatever JSON holds
@@ -43,6 +46,7 @@ class TrainingReport:
         return cls(**known, details=details, teacher=teacher, constant_inputs=tuple(constant))
 
 
+THEN_ALL_ROWS = "validation rows, then trained on all rows"
 _KNOWN = ("seed", "rows", "validation_rows", "validated")
 
 
@@ -58,6 +62,24 @@ class TriedLength:
 
 
 @dataclass(frozen=True)
+class Behind:
+    """The figure that is worse than the chosen one's, with the error of that difference."""
+
+    difference: float  # mean over the judged rows
+    standard_error: float | None  # None where it is not a mean over rows
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, losses: Floats, chosen: Floats) -> Behind:
+        """Compare the NLL of the same rows, pair by pair."""
+        difference = losses - chosen
+        error = difference.std() / np.sqrt(len(difference))
+        return cls(float(difference.mean()), float(error))
+
+
+@dataclass(frozen=True)
 class TriedArchitecture:
     """An architecture on a few steps: its best candidate's calibrated NLL."""
 
@@ -66,9 +88,30 @@ class TriedArchitecture:
     parameters: int
     nll: float
     chosen: bool = False
+    behind: Behind | None = None  # None for the chosen one
 
     def to_json(self) -> Json:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Json) -> TriedArchitecture:
+        behind = value.get("behind")
+        return cls(**{**value, "behind": None if behind is None else Behind(**behind)})
+
+
+@dataclass(frozen=True)
+class Second:
+    """The trial that came second, and by how much."""
+
+    trial: int
+    behind: Behind
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Json) -> Second:
+        return cls(value["trial"], Behind(**value["behind"]))
 
 
 @dataclass(frozen=True)
@@ -81,6 +124,8 @@ class Selection:
     trials: tuple[Trial, ...]
     lengths: tuple[TriedLength, ...] | None = None  # None where no other length was an option
     architectures: tuple[TriedArchitecture, ...] | None = None  # None where it was given
+    second: Second | None = None  # None where there was one trial alone
+    cut: bool = False  # whether the clock ended the search, so that another run may choose another
 
     def to_json(self) -> Json:
         value: Json = {
@@ -93,16 +138,23 @@ class Selection:
             value["lengths"] = [length.to_json() for length in self.lengths]
         if self.architectures is not None:
             value["architectures"] = [tried.to_json() for tried in self.architectures]
+        if self.second is not None:
+            value["second"] = self.second.to_json()
+        if self.cut:
+            value["cut"] = True
         return value
 
     @classmethod
     def from_json(cls, value: Json) -> Selection:
         lengths, tried = value.get("lengths"), value.get("architectures")
+        second = value.get("second")
         return cls(
             value["by"],
             value["how"],
             value["chosen"],
             tuple(Trial.from_json(trial) for trial in value["trials"]),
             None if lengths is None else tuple(TriedLength(**length) for length in lengths),
-            None if tried is None else tuple(TriedArchitecture(**one) for one in tried),
+            None if tried is None else tuple(TriedArchitecture.from_json(one) for one in tried),
+            None if second is None else Second.from_json(second),
+            value.get("cut", False),
         )

@@ -7,7 +7,8 @@ trained once more on all rows, up to that step.
 
 Either way the first head spans the whole grid and a further one only the leader's drop
 probability, and the winner is then tried at other lengths of training (`length_search`). Where the
-network is open too, it is chosen first (`architecture_search`), and the grid is what that leaves.
+network is open too, it is chosen first (`architecture_search`), and the grid is what that leaves;
+of few rows, one small bank of the smallest network is the whole search.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.fitting.architecture_search import choose_architecture
+from rdeepsense.fitting.architecture_search import choose_architecture, coarse_grid, short
 from rdeepsense.fitting.candidates import FEW_VALIDATION_ROWS, FOLDS
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
-from rdeepsense.fitting.ladder import ladder
+from rdeepsense.fitting.ladder import FEW_ROWS, ladder
 from rdeepsense.fitting.leaderboard import Leaderboard
 from rdeepsense.fitting.length_search import LengthSearch
-from rdeepsense.fitting.trainer import HeldOutPredictions, TrainedModel, Trainer
+from rdeepsense.fitting.records import THEN_ALL_ROWS
+from rdeepsense.fitting.trainer import HeldOutPredictions, Length, TrainedModel, Trainer
 from rdeepsense.training import Schedule
 
 
@@ -33,13 +35,17 @@ def select(trainer: Trainer) -> TrainedModel:
     fold = (len(grid) > 1 or is_open) and few and criterion == "nll" and trainer.can_fold
     if fold:
         trainer.on_all_rows()
-    tried = None
-    if is_open:
+    tried, length = None, None
+    if is_open and fold and trainer.row_count < FEW_ROWS:
+        trainer.spec = replace(trainer.spec, grid=coarse_grid(grid))
+        length = short(trainer, trainer.row_count)
+    elif is_open:
         architectures = ladder(trainer.row_count, trainer.rows.X.shape[1:])
         tried = choose_architecture(trainer, architectures, fold)
-    trained = _cross_validated(trainer) if fold else _held_out(trainer)
-    if tried is not None and trained.selection is not None:
-        trained = replace(trained, selection=replace(trained.selection, architectures=tried))
+    trained = _cross_validated(trainer, length) if fold else _held_out(trainer)
+    if trained.selection is not None:
+        selection = replace(trained.selection, architectures=tried, cut=trainer.cut)
+        trained = replace(trained, selection=selection)
     # A winner that was trained to its end may have won only because the others were not.
     details = {**trained.training.details, "interrupted": trainer.interrupted}
     return replace(trained, training=replace(trained.training, details=details))
@@ -51,7 +57,7 @@ def _held_out(trainer: Trainer) -> TrainedModel:
     board = Leaderboard(criterion)
     options: list[tuple[TrainedModel, Schedule]] = []
     for group in board.groups(trainer.spec.grid):
-        if options and trainer.stops_searching:
+        if options and not trainer.goes_on():
             break
         scaler = trainer.target_scaler(rows.train, group[0].likelihood)
         train, held = trainer.training_rows(rows.train, scaler), trainer.validation_rows(scaler)
@@ -83,7 +89,7 @@ def _held_out(trainer: Trainer) -> TrainedModel:
     train, held = trainer.training_rows(rows.train, scaler), trainer.validation_rows(scaler)
     leader = board.judged[board.leader].trial
     lengths = LengthSearch(schedule, train.total, members, leader, shorter=True)
-    while not trainer.stops_searching and (length := lengths.next()) is not None:
+    while (length := lengths.next()) is not None and trainer.goes_on():
         networks, record, schedule = trainer.train([trained.candidate], 1, train, held, length)
         again = replace(trained.held_out, dist=trainer.predict(networks, X, scaler))
         judgement = trainer.judge(trained.candidate, again, record.best_step)
@@ -95,22 +101,49 @@ def _held_out(trainer: Trainer) -> TrainedModel:
                 calibration=judgement.calibration,
                 training=trainer.report(record, schedule, slice(None), train.total, len(held)),
             )
-    return replace(trained, selection=replace(selection, lengths=tuple(lengths.tried)))
+    trained = replace(trained, selection=replace(selection, lengths=tuple(lengths.tried)))
+    if trainer.can_fold and rows.split_off and not trainer.interrupted:
+        return _on_all_rows(trainer, trained, lengths)
+    return trained
 
 
-def _cross_validated(trainer: Trainer) -> TrainedModel:
+def _on_all_rows(trainer: Trainer, trained: TrainedModel, lengths: LengthSearch) -> TrainedModel:
+    """Train the winner once more, on its validation rows too, up to the epoch that was best.
+
+    The calibration remains that of the predictions for rows that had not been trained on.
+    """
+    part, held = trainer.rows.rows, trained.training.validation_rows
+    rows = trainer.training_rows(part, trained.target_scaler)
+    more = max(1, len(rows) // lengths.best.batch_size) / lengths.per_epoch
+    networks, record, schedule = trainer.train(
+        [trained.candidate],
+        1,
+        rows,
+        rows,
+        lengths.best,
+        stop_at=max(1, round(more * lengths.trial.best_step)),
+    )
+    if trainer.interrupted:
+        return trained
+    report = trainer.report(record, schedule, slice(None), len(rows), held)
+    report = replace(report, validated=THEN_ALL_ROWS)
+    return replace(trained, networks=tuple(networks), trained_on=part, training=report)
+
+
+def _cross_validated(trainer: Trainer, length: Length | None) -> TrainedModel:
+    """Choose by folds; a length that is given is the only one."""
     part, members = trainer.rows.rows, trainer.spec.members
     fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels)
     size = FOLDS * members
     board = Leaderboard("nll")
     options: list[tuple[HeldOutPredictions, Scaler | None, Schedule]] = []
     for group in board.groups(trainer.spec.grid):
-        if options and trainer.stops_searching:
+        if options and not trainer.goes_on():
             break
         scaler = trainer.target_scaler(part, group[0].likelihood)
         rows = trainer.training_rows(part, scaler)
         inside, outside = fold_weights(rows, fold, members, len(group))
-        networks, record, schedule = trainer.train(group, FOLDS, inside, outside)
+        networks, record, schedule = trainer.train(group, FOLDS, inside, outside, length)
         for i, candidate in enumerate(group[: len(networks) // size]):
             own = slice(i * size, (i + 1) * size)
             held_out = out_of_fold(trainer, networks[own], fold, scaler)
@@ -121,16 +154,16 @@ def _cross_validated(trainer: Trainer) -> TrainedModel:
     held_out, scaler, schedule = options[board.leader]
     rows = trainer.training_rows(part, scaler)
     lengths = LengthSearch(schedule, len(rows), size, leader.trial)
-    may = trainer.spec.epochs is None
-    while may and not trainer.stops_searching and (length := lengths.next()) is not None:
+    may = trainer.spec.epochs is None and length is None
+    while may and (other := lengths.next()) is not None and trainer.goes_on():
         inside, outside = fold_weights(rows, fold, members, 1)
-        networks, record, schedule = trainer.train([candidate], FOLDS, inside, outside, length)
+        networks, record, schedule = trainer.train([candidate], FOLDS, inside, outside, other)
         again = out_of_fold(trainer, networks, fold, scaler)
         judgement = trainer.judge(candidate, again, record.best_step)
         if lengths.accept(judgement.trial, schedule):
             held_out, calibration = again, judgement.calibration
     networks, record, schedule = trainer.train(
-        [candidate], 1, rows, rows, lengths.kept, stop_at=lengths.trial.best_step
+        [candidate], 1, rows, rows, lengths.kept or length, stop_at=lengths.trial.best_step
     )
     how = f"{FOLDS}-fold cross-validation"
     report = trainer.report(record, schedule, slice(None), len(rows), len(rows))

@@ -40,6 +40,8 @@ class FitSpec:
     input_drop_prob: float = 0.0
     adversarial_step: float = 0.0
     open_architecture: bool = False  # whether the network is chosen too
+    # The candidates it is chosen with, as single networks; empty for some of the grid's own.
+    first_look: tuple[Candidate, ...] = ()
     max_seconds: float | None = None  # after which no further training is begun
     laplace: bool = False  # whether to learn what the rows leave open about the last layer
     epochs: int | None = None

@@ -85,6 +85,7 @@ class Trainer:
         self.spec, self.rows, self.target = spec, rows, target
         self.input_scaler = self._input_scaler(rows.train)
         self.interrupted = False  # then no further bank is begun, and the trained ones compete
+        self.cut = False  # the same, by the clock
         self._banks = 0
         self._began = time.monotonic()
 
@@ -93,16 +94,16 @@ class Trainer:
         """How many rows there are to learn from."""
         return len(self.rows.rows)
 
-    @property
-    def out_of_time(self) -> bool:
-        """Whether the search has had its seconds; what is trained by then is what there is."""
+    def has_time(self) -> bool:
+        """Tell whether the search has seconds left for a further training; remember if not."""
         most = self.spec.max_seconds
-        return most is not None and time.monotonic() - self._began > most
+        if most is not None and time.monotonic() - self._began > most:
+            self.cut = True
+        return not self.cut
 
-    @property
-    def stops_searching(self) -> bool:
-        """Whether to choose among what is trained so far."""
-        return self.interrupted or self.out_of_time
+    def goes_on(self) -> bool:
+        """Tell whether to train further; otherwise to choose among what is trained so far."""
+        return not self.interrupted and self.has_time()
 
     def on_all_rows(self) -> None:
         """Scale inputs by all rows, as for a network that is trained on all of them."""

@@ -28,10 +28,12 @@ class Selected(Protocol):
 
 
 def plot_selection(model: Selected) -> Figure:
-    """Draw the grid of a fitted estimator (`selection_`): NLL, deviation area, longer trainings.
+    """Draw what a fitted estimator chose among (`selection_`).
 
-    A line for each head and alpha along the drop probabilities (along alpha where that has more
-    values); the ring marks what was chosen.
+    The networks by how far they are behind the chosen one on a few steps, with the standard error
+    of each difference; NLL and deviation area of the grid, a line for each head and alpha along the
+    drop probabilities (along alpha where that has more values); other lengths of training. The ring
+    marks what was chosen.
     """
     selection = getattr(model, "selection_", None)
     if not selection:
@@ -42,7 +44,8 @@ def plot_selection(model: Selected) -> Figure:
     trials: Trials = selection["trials"]
     areas = trials[0]["deviation_area"] is not None
     lengths = selection.get("lengths", [])
-    panels = 1 + areas + (len(lengths) > 1)
+    networks = selection.get("architectures") or []
+    panels = (len(networks) > 1) + 1 + areas + (len(lengths) > 1)
     figure: Figure = require("matplotlib.figure", "report").Figure(
         figsize=(1.5 + 3.4 * panels, 3.7), layout="constrained"
     )
@@ -53,6 +56,8 @@ def plot_selection(model: Selected) -> Figure:
         color=INK,
     )
     axes = list(figure.subplots(1, panels, squeeze=False)[0])
+    if len(networks) > 1:
+        _draw_networks(axes.pop(0), networks)
     chosen = trials[selection["chosen"]]
     _draw(axes[0], trials, chosen, "nll", "NLL after calibration")
     if areas:
@@ -82,6 +87,30 @@ def _draw(axes: Axes, trials: Trials, chosen: Mapping[str, Any], key: str, title
     axes.set_xticks(range(len(values)), [_short(value) for value in values])
     axes.set_xlabel(NAMES[along], fontsize=SMALL)
     _finish(axes, title)
+
+
+def _draw_networks(axes: Axes, networks: Trials) -> None:
+    for place, tried in enumerate(networks):
+        behind = tried["behind"] or {"difference": 0.0, "standard_error": 0.0}
+        axes.errorbar(behind["difference"], place, xerr=behind["standard_error"], fmt="o",
+                      color=BLUE, markersize=5, capsize=3, lw=1.4)  # fmt: skip
+        if tried["chosen"]:
+            axes.plot(behind["difference"], place, "o", markersize=13, markerfacecolor="none",
+                      markeredgecolor=INK, markeredgewidth=1.6)  # fmt: skip
+    axes.axvline(0, color=GREY, lw=0.8, zorder=0)
+    axes.set_yticks(range(len(networks)), [_network(tried) for tried in networks])
+    axes.set_ylim(len(networks) - 0.5, -0.5)
+    axes.set_xlabel("nats behind the chosen one", fontsize=SMALL)
+    _finish(axes, "networks, on a few steps")
+
+
+def _network(tried: Mapping[str, Any]) -> str:
+    """Return a short name for a network; of periodic embeddings the spread."""
+    arguments = tried["arguments"]
+    if tried["name"] not in ("Dense", "Periodic"):
+        return f"{tried['name']}\n{tried['parameters']:,} weights"
+    widths = "-".join(map(str, arguments["hidden"]))
+    return widths if tried["name"] == "Dense" else f"periodic {arguments['std']:g}\n{widths}"
 
 
 def _draw_lengths(axes: Axes, lengths: Sequence[Mapping[str, float]]) -> None:

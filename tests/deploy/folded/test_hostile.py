@@ -208,7 +208,7 @@ def test_what_reading_would_refuse_is_not_written(long: str, tmp_path: Path) -> 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 1)), np.array(["low", "high"])[rng.integers(0, 2, 60)]
     y = np.where(y == "low", "low" * 400, y) if long == "label" else y
-    model = rds.RDeepSenseClassifier(hidden=(4,), epochs=1, verbose=False).fit(X, y)
+    model = rds.RDeepSenseClassifier(hidden=(4,), epochs=1, verbose=False, effort="quick").fit(X, y)
     if long == "name":
         model.describe(feature_units=["m" * 1_001])
     with pytest.raises(rds.InputError, match="classes" if long == "label" else "feature_units"):

@@ -215,7 +215,7 @@ def regressor() -> RDeepSenseRegressor:
     task = simulate(3000, 0)
     arguments: dict[str, Any] = {"epochs": 15, "random_state": 0, "verbose": False}
     arguments |= {"hidden": (48, 48), "drop_prob": 0.02, "calibrate": "conformal"}
-    return RDeepSenseRegressor(**arguments).fit(task.X, task.y)
+    return RDeepSenseRegressor(**arguments, effort="quick").fit(task.X, task.y)
 
 
 def test_int8_keeps_nll_and_coverage(regressor: RDeepSenseRegressor, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_classes(tmp_path: Path) -> None:
     task = simulate(1000, 0)
     labels = np.array(["low", "mid", 'h"igh\n'])[np.digitize(task.y, [40.0, 60.0])]
     arguments: dict[str, Any] = {"hidden": (16, 16), "epochs": 5, "random_state": 0}
-    estimator = RDeepSenseClassifier(**arguments, verbose=False).fit(task.X, labels)
+    estimator = RDeepSenseClassifier(**arguments, verbose=False, effort="quick").fit(task.X, labels)
     for dtype, bound in (("float32", BOUND), ("int8", 0.05)):
         quality = to_onnx(estimator, tmp_path / dtype, dtype=dtype).quality
         assert set(quality.after) == {"nll", "accuracy", "ece"}
@@ -289,7 +289,7 @@ def test_classes(tmp_path: Path) -> None:
 def test_without_rows_drawn_ones_are_compared(tmp_path: Path) -> None:
     task = simulate(300, 0)
     arguments: dict[str, Any] = {"hidden": (8,), "epochs": 1, "verbose": False}
-    estimator = RDeepSenseRegressor(keep_rows=0, **arguments).fit(task.X, task.y)
+    estimator = RDeepSenseRegressor(keep_rows=0, **arguments, effort="quick").fit(task.X, task.y)
     made = to_onnx(estimator, tmp_path / "m.onnx")
     assert made.quality is None
     assert made.agreement.endswith("(256 rows)")
@@ -320,7 +320,7 @@ def test_a_mean_far_above_its_std_is_not_refused(tmp_path: Path) -> None:
     X = rng.normal(size=(500, 2))
     y = 101_325 + 100 * X[:, 0]
     arguments: dict[str, Any] = {"hidden": (16,), "drop_prob": 0.0, "random_state": 0}
-    estimator = RDeepSenseRegressor(epochs=40, verbose=False, **arguments).fit(X, y)
+    estimator = RDeepSenseRegressor(epochs=40, verbose=False, **arguments, effort="quick").fit(X, y)
     made = to_onnx(estimator, tmp_path / "m.onnx")
     assert float(made.agreement.split()[5]) > BOUND
     assert abs(made.quality.nll_change) < 1e-3
@@ -370,10 +370,14 @@ def test_convolutions_and_recurrent_layers(own: bool, likelihood: str, tmp_path:
     estimator: Any
     if likelihood == "categorical":
         y = np.digitize(y, np.quantile(y, [0.3, 0.6]))
-        estimator = RDeepSenseClassifier(network=Turning(3) if own else spec, **arguments)
+        estimator = RDeepSenseClassifier(
+            network=Turning(3) if own else spec, **arguments, effort="quick"
+        )
     else:
         arguments |= {"likelihood": likelihood, "calibrate": "isotonic" if own else True}
-        estimator = RDeepSenseRegressor(network=Turning(1) if own else spec, **arguments)
+        estimator = RDeepSenseRegressor(
+            network=Turning(1) if own else spec, **arguments, effort="quick"
+        )
     estimator.fit(X, y)
     path = tmp_path / "m.onnx"
     made = to_onnx(estimator, path)
@@ -413,7 +417,9 @@ def test_windows_with_missing_values_and_without_kept_rows(tmp_path: Path) -> No
     X[0, 0, 0] = np.nan
     arguments: dict[str, Any] = {"epochs": 1, "random_state": 0, "verbose": False, "keep_rows": 0}
     spec = DeepSense((3,), interval=8, filters=4, hidden=4)
-    estimator = RDeepSenseRegressor(network=spec, missing="mean", **arguments).fit(X, y)
+    estimator = RDeepSenseRegressor(network=spec, missing="mean", **arguments, effort="quick").fit(
+        X, y
+    )
     made = to_onnx(estimator, tmp_path / "m.onnx")
     assert made.agreement.endswith("(256 rows)")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
@@ -430,7 +436,7 @@ def test_windows_with_missing_values_and_without_kept_rows(tmp_path: Path) -> No
 def test_a_wrong_graph_of_windows_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     X, y = windows(60, 0)
     spec = DeepSense((3,), interval=8, filters=4, hidden=4)
-    estimator = RDeepSenseRegressor(network=spec, epochs=1, verbose=False).fit(X, y)
+    estimator = RDeepSenseRegressor(network=spec, epochs=1, verbose=False, effort="quick").fit(X, y)
     right = onnx_export.module_graph
 
     def wrong(fitted: Any, last: DenseLayer, output: Any) -> Any:
@@ -452,7 +458,9 @@ def test_a_network_that_torch_cannot_write_is_refused(tmp_path: Path) -> None:
             return self.last(torch.fft.rfft(x[:, :, 1]).abs())
 
     X, y = windows(60, 0)
-    estimator = RDeepSenseRegressor(network=Odd(), epochs=1, verbose=False).fit(X, y)
+    estimator = RDeepSenseRegressor(network=Odd(), epochs=1, verbose=False, effort="quick").fit(
+        X, y
+    )
     with pytest.raises(InputError, match="torch cannot write Odd as ONNX: .*fft"):
         to_onnx(estimator, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -47,7 +47,7 @@ def rows() -> tuple[Any, Any]:
 
 @pytest.fixture(scope="module")
 def profiled(folder: Path, rows: tuple[Any, Any]) -> ProfiledModel:
-    return ProfiledModel.of(rds.RDeepSenseRegressor(**FIT).fit(*rows), folder)
+    return ProfiledModel.of(rds.RDeepSenseRegressor(**FIT, effort="quick").fit(*rows), folder)
 
 
 def scripted(name: str, turns: list[list[float]], log: list[tuple[str, int]]) -> ProfileCandidate:
@@ -138,7 +138,7 @@ def test_baselines_compute_what_they_should(
 @needs_cc
 def test_baselines_of_classes(rows: tuple[Any, Any]) -> None:
     X, y = rows
-    model = rds.RDeepSenseClassifier(**FIT).fit(X, (y[:, 0] > 7).astype(int))
+    model = rds.RDeepSenseClassifier(**FIT, effort="quick").fit(X, (y[:, 0] > 7).astype(int))
     folded = fold(model)
     wanted = forward(folded, X[:1])
     for program in (baselines.point_program(folded), baselines.ssp(folded, 2)):
@@ -215,7 +215,7 @@ def test_what_is_not_here_is_told(
         missing = candidate(profiled, name)
         assert isinstance(missing, Missing)
         assert "needs a C compiler: none of cc, gcc, clang was found" in missing.reason
-    without = rds.RDeepSenseRegressor(keep_rows=0, **FIT).fit(*rows)
+    without = rds.RDeepSenseRegressor(keep_rows=0, **FIT, effort="quick").fit(*rows)
     missing = candidate(ProfiledModel.of(without, folder), "c-int8")
     assert isinstance(missing, Missing)
     assert missing.reason.startswith("int8 needs rows to calibrate the activations on")

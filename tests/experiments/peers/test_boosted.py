@@ -55,7 +55,9 @@ def test_validation_rows_are_those_of_our_estimators(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(base, "split_rows", watched)
     groups = np.arange(300) // 10
     for own in (None, groups):
-        rds.RDeepSenseRegressor(hidden=(2,), epochs=1, random_state=3).fit(X, Y, groups=own)
+        rds.RDeepSenseRegressor(hidden=(2,), epochs=1, random_state=3, effort="quick").fit(
+            X, Y, groups=own
+        )
         flat = Flat("regression", 3).fit(X, Y, groups=own)
         assert np.array_equal(flat.validation.X, split[-1].held_out[0])
         assert len(flat.train.X) + len(flat.validation.X) == 300

@@ -26,7 +26,12 @@ TRAIN, TEST = simulate(4_000, seed=1), simulate(20_000, seed=2)
 
 def fitted(drop_prob: float, calibrate: bool = False, **options: object) -> Gaussian:
     model = RDeepSenseRegressor(
-        drop_prob=drop_prob, calibrate=calibrate, random_state=0, device="cpu", **options
+        drop_prob=drop_prob,
+        calibrate=calibrate,
+        random_state=0,
+        device="cpu",
+        **options,
+        effort="quick",
     )
     dist = model.fit(TRAIN.X, TRAIN.y).predict_dist(TEST.X)
     assert isinstance(dist, Gaussian)
@@ -55,7 +60,9 @@ def test_bounds_at_high_dropout() -> None:
 
 
 def test_student_head_finds_a_gaussian_truth_too() -> None:
-    model = RDeepSenseRegressor(drop_prob=0.02, likelihood="student", random_state=0, device="cpu")
+    model = RDeepSenseRegressor(
+        drop_prob=0.02, likelihood="student", random_state=0, device="cpu", effort="quick"
+    )
     dist = model.fit(TRAIN.X, TRAIN.y).predict_dist(TEST.X)
     assert metrics.nll(dist, TEST.y) - metrics.nll(TEST.truth, TEST.y) <= 0.07
     assert metrics.deviation_area(dist, TEST.y) <= 0.03

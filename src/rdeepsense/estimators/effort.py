@@ -1,0 +1,22 @@
+"""The two efforts of a fit: what stands for "auto" when nothing is to be searched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rdeepsense.data.checks import check_choice
+
+EFFORTS = ("full", "quick")
+QUICK: dict[str, Any] = {
+    "hidden": (64, 64),
+    "drop_prob": 0.05,
+    "alpha": 0.5,
+    "likelihood": "student",  # one row far out costs a Gaussian tens of nats
+}
+
+
+def settled(name: str, value: Any, effort: str) -> Any:  # Any: whatever the argument takes
+    """Return an argument as it is, or for a quick fit what its "auto" stands for."""
+    check_choice("effort", effort, EFFORTS)
+    is_open = isinstance(value, str) and value == "auto"
+    return QUICK[name] if is_open and effort == "quick" else value
