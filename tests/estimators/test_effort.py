@@ -71,7 +71,9 @@ def test_the_effort_is_kept(tmp_path: Any) -> None:
     assert (loaded.effort, loaded.hidden, loaded.network) == ("quick", "auto", None)
 
 
-@pytest.mark.parametrize("options", [{"effort": "quick"}, {"hidden": (32, 32), "epochs": 60}], ids=["quick", "full"])
+@pytest.mark.parametrize(
+    "options", [{"effort": "quick"}, {"hidden": (32, 32), "epochs": 60}], ids=["quick", "full"]
+)
 def test_one_row_far_out_does_not_spoil_the_fit(options: dict[str, Any]) -> None:
     """Inputs with heavy tails, and one training row 35 standard deviations out."""
     rng = np.random.default_rng(0)
