@@ -21,7 +21,7 @@ from rdeepsense.experiments.tasks.known_truth import simulate
 
 whole, checkpoint, resumed = map(Path, sys.argv[1:])
 task = simulate(600, seed=0)
-RDeepSenseRegressor(effort="quick", epochs=1).fit(task.X, task.y)  # torch imports much at the first step
+RDeepSenseRegressor(effort="quick", epochs=1).fit(task.X, task.y)  # torch imports much here
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
 
 def start(checkpoint, target):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.arrays import Floats, Integers
+from rdeepsense.arrays import Booleans, Floats, Integers
 from rdeepsense.errors import InputError
 
 Hashes = NDArray[np.uint64]
@@ -70,6 +70,21 @@ class Part:
         start = np.r_[0, np.cumsum(np.bincount(label))[:-1]]
         fold: Integers = (_rank(label, seed) + start[label]) % count
         return fold[number]
+
+    def drawn(self, rows: int, seed: int, labels: NDArray[Any] | None = None) -> Part:
+        """Return at most so many rows: blocks in a random order, every class with its share.
+
+        Each class keeps one block at least. Where the next blocks are so large that whole ones make
+        less than half of it, rows are drawn one by one.
+        """
+        if len(self) <= rows:
+            return self
+        number, label = self._blocks(labels)
+        kept = _first_blocks(number, label, rows, seed)
+        if 2 * kept.sum() < rows:
+            each = np.zeros(len(self), dtype=np.int64) if labels is None else labels[self.index]
+            kept = _first_blocks(np.arange(len(self)), each, rows, seed)
+        return self[kept]
 
     def _blocks(self, labels: NDArray[Any] | None) -> tuple[Integers, Integers]:
         """Return the block of each row, numbered from 0, and the label of each block."""
@@ -157,6 +172,15 @@ def _rank(label: Integers, seed: int) -> Integers:
     rank = np.empty(len(label), dtype=np.int64)
     rank[shuffled] = np.arange(len(label)) - np.repeat(np.cumsum(counts) - counts, counts)
     return rank
+
+
+def _first_blocks(number: Integers, label: Integers, rows: int, seed: int) -> Booleans:
+    """Tell which rows are of the first blocks, in an order that spreads the labels evenly."""
+    order = np.argsort(_rank(label, seed) / np.bincount(label)[label], kind="stable")
+    fits = np.cumsum(np.bincount(number)[order]) <= rows
+    chosen = np.zeros(len(order), dtype=bool)
+    chosen[order[fits]] = True
+    return chosen[number]
 
 
 def row_hashes(values: NDArray[Any]) -> Hashes:

@@ -15,7 +15,9 @@ from rdeepsense.fitting.candidates import FOLDS, Candidate
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
 from rdeepsense.fitting.passes import Single
 from rdeepsense.fitting.records import Behind, TriedArchitecture
+from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.trainer import HeldOutPredictions, Judgement, Length, Trainer
+from rdeepsense.fitting.window_ladder import rotated
 from rdeepsense.networks import Architecture, name_of
 from rdeepsense.training import Schedule
 
@@ -32,28 +34,43 @@ def choose_architecture(
     for architecture in architectures:
         if found and not trainer.has_time():
             break
-        trainer.spec = replace(spec, architecture=architecture)
-        if spec.first_look:
-            trainer.spec = replace(trainer.spec, members=1, passes=Single(), adversarial_step=0.0)
-        judged, size = _judged(trainer, coarse, folded)
-        if trainer.interrupted:
-            raise KeyboardInterrupt  # nothing is trained yet that could be returned
-        leader = min(judged, key=lambda one: one.trial.nll)
-        arguments = {
-            name: _listed(value) for name, value in (architecture.arguments() or {}).items()
-        }
-        tried = TriedArchitecture(name_of(architecture), arguments, size, leader.trial.nll)
-        found.append((tried, leader))
+        found.append(_tried(trainer, spec, architecture, coarse, folded))
     chosen = smallest_good(found)
-    best = found[chosen][1].trial.candidate
-    grid = spec.grid if spec.first_look else around(spec.grid, best)
-    trainer.spec = replace(spec, architecture=architectures[chosen], grid=grid)
+    best = architectures[chosen]
+    for architecture in rotated(best):
+        if trainer.has_time():
+            found.append(_tried(trainer, spec, architecture, coarse, folded))
+            if found[-1][0].nll < found[chosen][0].nll:  # it is no larger
+                chosen, best = len(found) - 1, architecture
+    grid = spec.grid
+    if not spec.first_look:
+        grid = around(grid, found[chosen][1].trial.candidate)
+    trainer.spec = replace(spec, architecture=best, grid=grid)
     return tuple(
         replace(tried, chosen=True)
         if number == chosen
         else replace(tried, behind=Behind.of(judgement.losses, found[chosen][1].losses))
         for number, (tried, judgement) in enumerate(found)
     )
+
+
+def _tried(
+    trainer: Trainer,
+    spec: FitSpec,
+    architecture: Architecture,
+    coarse: Sequence[Candidate],
+    folded: bool,
+) -> tuple[TriedArchitecture, Judgement]:
+    """Train an architecture on the coarse grid; returns its best candidate's results."""
+    trainer.spec = replace(spec, architecture=architecture)
+    if spec.first_look:
+        trainer.spec = replace(trainer.spec, members=1, passes=Single(), adversarial_step=0.0)
+    judged, size = _judged(trainer, coarse, folded)
+    if trainer.interrupted:
+        raise KeyboardInterrupt  # nothing is trained yet that could be returned
+    best = min(judged, key=lambda one: one.trial.nll)
+    arguments = {name: _listed(value) for name, value in (architecture.arguments() or {}).items()}
+    return TriedArchitecture(name_of(architecture), arguments, size, best.trial.nll), best
 
 
 def coarse_grid(grid: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -104,7 +104,7 @@ LENGTH = {"steps": COUNT, "nll": FIGURE}
 TRIED = {
     "name": SHORT,
     "arguments": OBJECT,
-    "parameters": whole(0, MOST_NUMBERS),
+    "parameters": COUNT,
     "nll": FIGURE,
     "chosen": YES_OR_NO,
 }

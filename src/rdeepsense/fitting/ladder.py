@@ -6,6 +6,7 @@ target bends sharply with single inputs; their frequencies' spread says how shar
 
 from __future__ import annotations
 
+from rdeepsense.fitting.window_ladder import window_ladder
 from rdeepsense.networks import Architecture, Dense, Periodic, Shape
 
 SMALLEST = Dense((64, 64))
@@ -15,8 +16,10 @@ SPREADS = (0.1, 0.3)
 
 
 def ladder(rows: int, shape: Shape) -> tuple[Architecture, ...]:
-    """Return the architectures for a table of so many rows; one alone where they are few."""
-    if rows < FEW_ROWS or len(shape) != 1:
+    """Return the architectures for so many rows, or windows; one alone where they are few."""
+    if len(shape) > 1:
+        return window_ladder(rows, shape)
+    if rows < FEW_ROWS:
         return (SMALLEST,)
     found: list[Architecture] = [SMALLEST, Dense((128, 128))]
     wide: tuple[int, ...] = (128, 128)

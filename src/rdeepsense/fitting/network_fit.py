@@ -19,7 +19,7 @@ from rdeepsense.fitting.fitted import (
     with_conformal,
 )
 from rdeepsense.fitting.passes import Forward
-from rdeepsense.fitting.select import select
+from rdeepsense.fitting.sampled_search import choose
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.stream_trainer import ParquetRows, StreamTrainer
 from rdeepsense.fitting.target import Target
@@ -31,14 +31,15 @@ def fit_networks(
     spec: FitSpec, rows: FitRows, target: Target, names: Texts | None, missing: str
 ) -> Fitted:
     """Train what the specification leaves open and choose; calibrate, and keep what is needed."""
-    spec.architecture.check(rows.X.shape[1:])
+    if not spec.open_architecture:
+        spec.architecture.check(rows.X.shape[1:])
     trainer = (
         StreamTrainer(spec, rows, target)
         if isinstance(rows, ParquetRows)
         else Trainer(spec, rows, target)
     )
     with closing(trainer):
-        trained = select(trainer)
+        trained = choose(trainer)
     warn_of_columns(
         rows,
         trainer.input_scaler,

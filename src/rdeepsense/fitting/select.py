@@ -8,7 +8,8 @@ trained once more on all rows, up to that step.
 Either way the first head spans the whole grid and a further one only the leader's drop
 probability, and the winner is then tried at other lengths of training (`length_search`). Where the
 network is open too, it is chosen first (`architecture_search`), and the grid is what that leaves;
-of few rows, one small bank of the smallest network is the whole search.
+of few rows, one small bank of the smallest network is the whole search. Networks for windows are
+judged on validation rows, however few: folds would cost too much.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from rdeepsense.fitting.leaderboard import Leaderboard
 from rdeepsense.fitting.length_search import LengthSearch
 from rdeepsense.fitting.records import THEN_ALL_ROWS
 from rdeepsense.fitting.trainer import HeldOutPredictions, Length, TrainedModel, Trainer
+from rdeepsense.fitting.window_ladder import is_dear
 from rdeepsense.training import Schedule
-
 
 # Of the rows: with a fifth held out, training on them too gains 0.01 nats; with a tenth, nothing.
 MANY_HELD_OUT = 0.15
@@ -36,7 +37,9 @@ def select(trainer: Trainer) -> TrainedModel:
     grid, criterion = trainer.spec.grid, trainer.spec.criterion
     few = len(trainer.rows.validation) < FEW_VALIDATION_ROWS and trainer.rows.split_off
     is_open = trainer.spec.open_architecture
+    architectures = ladder(trainer.row_count, trainer.rows.X.shape[1:]) if is_open else ()
     fold = (len(grid) > 1 or is_open) and few and criterion == "nll" and trainer.can_fold
+    fold = fold and not any(map(is_dear, architectures))
     if fold:
         trainer.on_all_rows()
     tried, length = None, None
@@ -44,7 +47,6 @@ def select(trainer: Trainer) -> TrainedModel:
         trainer.spec = replace(trainer.spec, grid=coarse_grid(grid))
         length = short(trainer, trainer.row_count)
     elif is_open:
-        architectures = ladder(trainer.row_count, trainer.rows.X.shape[1:])
         tried = choose_architecture(trainer, architectures, fold)
     trained = _cross_validated(trainer, length) if fold else _held_out(trainer)
     if trained.selection is not None:

@@ -86,6 +86,7 @@ class Trainer:
         self.input_scaler = self._input_scaler(rows.train)
         self.interrupted = False  # then no further bank is begun, and the trained ones compete
         self.cut = False  # the same, by the clock
+        self.about = ""  # said before what is shown of the progress
         self._banks = 0
         self._began = time.monotonic()
 
@@ -169,7 +170,9 @@ class Trainer:
             schedule,
             path if path is None or self._banks == 1 else f"{os.fspath(path)}.{self._banks}",
             spec.verbose,
-            "training" if len(networks) == 1 else f"training {len(networks)} networks",
+            f"{self.about}training"
+            if len(networks) == 1
+            else f"{self.about}training {len(networks)} networks",
         )
         if record.interrupted:
             if len(done) < folds * spec.members:

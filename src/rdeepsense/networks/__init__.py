@@ -10,6 +10,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.networks.architecture import Architecture, Own, Shape, check_table, name_of
 from rdeepsense.networks.deepsense import DeepSense
 from rdeepsense.networks.dense import Dense, dense
+from rdeepsense.networks.flattened import Flattened
 from rdeepsense.networks.periodic import Periodic
 
 _ARCHITECTURES: dict[str, type[Architecture]] = {}
@@ -18,6 +19,7 @@ __all__ = [
     "Architecture",
     "DeepSense",
     "Dense",
+    "Flattened",
     "Own",
     "Periodic",
     "Shape",
@@ -50,6 +52,7 @@ def unregister(architecture: type[Architecture]) -> None:
 register(Dense)
 register(DeepSense)
 register(Periodic)
+register(Flattened)
 
 
 def architecture_named(name: str) -> type[Architecture] | None:

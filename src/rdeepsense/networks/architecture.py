@@ -79,5 +79,6 @@ def check_table(shape: Shape) -> None:
     if len(shape) != 1:
         raise InputError(
             f"X has {len(shape) + 1} axes; accepted here: (rows, features). Windows (rows, time, "
-            "channels) need network=: rdeepsense.networks.DeepSense(...) or a network of your own"
+            "channels) need network=: rdeepsense.networks.DeepSense(...) or a network of your own; "
+            'hidden="auto" chooses one'
         )
