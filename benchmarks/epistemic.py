@@ -184,9 +184,9 @@ def detection(sets: list[datafile.DataSet], splits: int) -> list[Row]:
         for split in range(splits):
             X, y = data.x[~data.test[split]], data.y[~data.test[split]]
             Xt, yt = data.x[data.test[split]], data.y[data.test[split]]
-            model = rds.RDeepSenseRegressor(random_state=split, device="cpu", effort="quick").fit(
-                X, y
-            )
+            model = rds.RDeepSenseRegressor(
+                effort="quick", likelihood="gaussian", random_state=split, device="cpu"
+            ).fit(X, y)
             row: Row = {
                 f"NLL {name or 'single pass'}": metrics.nll(
                     model.predict_dist(Xt, epistemic=name), yt

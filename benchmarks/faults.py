@@ -127,7 +127,8 @@ def measure(task: Task, split: int, raw: Rows | None) -> dict[str, Any]:
     parts = task.split(task.split_by, SHARES, split)
     X, y = task.X, task.y
     kind = RDeepSenseClassifier if task.classes else RDeepSenseRegressor
-    model = kind(hidden=(64, 64), random_state=split, verbose=False)
+    head = {} if task.classes else {"likelihood": "gaussian"}
+    model = kind(effort="quick", random_state=split, verbose=False, **head)
     model.fit(
         X[parts.train],
         y[parts.train],

@@ -65,6 +65,7 @@ def trained(task: str, steps: int, folder: Path) -> ProfiledModel:
         random_state=0,
         verbose=False,
         effort="quick",
+        likelihood="gaussian",
     )
     return ProfiledModel.of(model.fit(data.X, data.y), folder)
 

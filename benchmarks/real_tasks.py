@@ -1,7 +1,7 @@
 """The automatic single pass on the real data of the paper's four tasks, with the paper's network.
 
     RDEEPSENSE_DATA=... python benchmarks/real_tasks.py [--task bpest ...] [--likelihood auto]
-        [--json FILE]
+        [--hidden auto] [--json FILE]
 
 Splits have seed 0 (HAPT: seeds 0 to 4, 21/3/6 users); the test rows are seen by no choice. Wants a
 GPU: the grid is 24 networks of three layers of 500.
@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
+from rdeepsense.cli.widths import widths_of
 from rdeepsense.experiments.tasks.task import Split, Task
 from rdeepsense.files import write_whole
 
@@ -62,15 +63,13 @@ TASKS: dict[str, Callable[[Path], Iterator[Part]]] = {
 }  # fmt: skip
 
 
-def measure(task: Task, split: Split, likelihood: str) -> dict[str, Any]:
+def measure(task: Task, split: Split, likelihood: str, hidden: Any) -> dict[str, Any]:
     """Fit on the training rows, choose on the validation rows, judge on the test rows."""
-    options: dict[str, Any] = {"hidden": (500, 500, 500), "alpha": "auto", "drop_prob": "auto"}
+    options: dict[str, Any] = {"hidden": hidden, "alpha": "auto", "drop_prob": "auto"}
     if task.classes:
-        model: Any = RDeepSenseClassifier(**options, random_state=0, effort="quick")
+        model: Any = RDeepSenseClassifier(**options, random_state=0)
     else:
-        model = RDeepSenseRegressor(
-            **options, likelihood=likelihood, random_state=0, effort="quick"
-        )
+        model = RDeepSenseRegressor(**options, likelihood=likelihood, random_state=0)
     begin = time.perf_counter()
     held = (task.X[split.validation], task.y[split.validation])
     model.fit(task.X[split.train], task.y[split.train], validation=held)
@@ -83,6 +82,7 @@ def measure(task: Task, split: Split, likelihood: str) -> dict[str, Any]:
     chosen = model.fitted_.networks.candidate
     return {
         "likelihood": likelihood,
+        "network": str(model.fitted_.networks.architecture),
         "chosen": f"{chosen.likelihood}, alpha {chosen.alpha}, drop {chosen.drop_prob}",
         "calibration": type(model.fitted_.calibration).__name__,
         "seconds": seconds,
@@ -113,7 +113,7 @@ def line(row: dict[str, Any]) -> str:
         )
     return (
         f"{row['task']:9s} {row['part']:16s} test {row['test_rows']:6d}: {figures}; "
-        f"{row['chosen']}, {row['calibration']}, {row['seconds']:.0f} s"
+        f"{row['network']}, {row['chosen']}, {row['calibration']}, {row['seconds']:.0f} s"
     )
 
 
@@ -121,6 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--task", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--likelihood", nargs="+", default=["auto"])
+    parser.add_argument("--hidden", default="500,500,500", help="widths, or auto")
     parser.add_argument("--json", help="also write the figures to this file")
     arguments = parser.parse_args()
     folder = adapters.data_folder()
@@ -131,7 +132,7 @@ def main() -> None:
         for part, task, split in TASKS[name](folder):
             for likelihood in ("auto",) if task.classes else arguments.likelihood:
                 row = {"task": name, "part": part, "device": device}
-                row |= measure(task, split, likelihood)
+                row |= measure(task, split, likelihood, widths_of(arguments.hidden))
                 results.append(row)
                 print(line(row), flush=True)
                 if arguments.json:

@@ -64,15 +64,15 @@ def one_fit(folder: Path, way: str, args: argparse.Namespace) -> dict[str, Any]:
         "hidden": tuple(args.hidden),
         "batch_size": args.batch,
         "device": args.device,
+        "effort": "quick",
+        "likelihood": "gaussian",
         "random_state": 0,
         "verbose": False,
     }
     small = np.random.default_rng(0).random((5_000, INPUTS), dtype=np.float32)
-    RDeepSenseRegressor(epochs=1, **settings, effort="quick").fit(
-        small, small[:, 0]
-    )  # libraries, first kernels
+    RDeepSenseRegressor(epochs=1, **settings).fit(small, small[:, 0])  # libraries, first kernels
     before, begin = peak(), time.perf_counter()
-    model = RDeepSenseRegressor(epochs=args.epochs, **settings, effort="quick")
+    model = RDeepSenseRegressor(epochs=args.epochs, **settings)
     if way == "folder":
         model.fit(folder, "y", memory=budget(args.rows))
     else:

@@ -95,6 +95,7 @@ def fit(case: Case, device: str) -> dict[str, Any]:
             random_state=0,
             verbose=False,
             effort="quick",
+            likelihood="gaussian",
         )
         model.fit(X, y)
         fitted = time.perf_counter()
