@@ -142,3 +142,9 @@ def test_auto_needs_a_deviation_of_twice_the_floor_and_no_loss() -> None:
     assert isinstance(fit("auto", dist, y), Isotonic)
     few = rng.permutation(n)[:60]  # too few for the map to gain anything
     assert isinstance(fit("auto", dist[few], y[few]), Scale)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 9])
+def test_auto_takes_the_scale_where_rows_are_too_few_to_tell(rows: int) -> None:
+    dist = Gaussian(np.zeros(rows), np.ones(rows))
+    assert isinstance(calibration.fit("auto", dist, np.full(rows, 2.0)), calibration.Scale)

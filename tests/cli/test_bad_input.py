@@ -78,7 +78,7 @@ def test_unknown_columns(run, csv: Path, option: str) -> None:
         (["--target", "y", "--drop-prob", "1"], "drop_prob"),
         (["--target", "y", "--hidden", "64,x"], "--hidden '64,x': give whole numbers"),
         (["--target", "y", "--test-fraction", "1"], "--test-fraction 1.0: must be at least 0"),
-        (["--target", "y", "--plot", "grid"], "--plot grid: nothing is chosen; give --alpha,"),
+        (["--target", "y", "--plot", "grid"], "--plot grid: nothing is chosen; leave --quick"),
         (["--target", "y", "--groups", "y"], "cannot be both --target and --groups"),
         (["--target", "y", "--ignore", "y"], "cannot be both --target and --ignore"),
         (["--target", "y", "--target", "y"], "--target 'y': is named twice"),

@@ -93,7 +93,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_needs_nothing_else(data: Path, tmp_path: Path) -> None:
-    benchmark(data, tmp_path / "out", methods=["RDeepSense-default", "SSP-1"], quiet=True)
+    benchmark(data, tmp_path / "out", methods=["RDeepSense-quick", "SSP-1"], quiet=True)
     text = (tmp_path / "out" / "report.html").read_text()
     page = Page(text)
     assert not page.open
@@ -110,11 +110,11 @@ def test_the_page_needs_nothing_else(data: Path, tmp_path: Path) -> None:
 
 def test_the_command(run: Any, data: Path) -> None:
     """Through the command line, with layers so small that the default training is short."""
-    options = ("--datasets", "yacht", "--splits", "1", "--methods", "RDeepSense-default")
+    options = ("--datasets", "yacht", "--splits", "1", "--methods", "RDeepSense-quick")
     done = run("benchmark", "uci", "--data", data, *options, "--hidden", "2", "--out", "o")
     assert done.code == 0, done.err
     assert "wrote o/report.html" in done.out
-    assert [path.name[:27] for path in Path("o/cells").iterdir()] == ["yacht-01-RDeepSense-default"]
+    assert [path.name[:25] for path in Path("o/cells").iterdir()] == ["yacht-01-RDeepSense-quick"]
     quiet = run("benchmark", "uci", "--data", data, *options, "--hidden", "2", "--out", "o",
                 "--quiet")  # fmt: skip
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")

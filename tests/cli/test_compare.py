@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-METHODS = ("--methods", "RDeepSense-default,SSP-1", "--hidden", "2", "--epochs", "1")
+METHODS = ("--methods", "RDeepSense-quick,SSP-1", "--hidden", "2", "--epochs", "1")
 
 
 def test_page_figures_and_progress(run: Any, csv: Path) -> None:
     done = run("compare", csv, "--target", "y", "--ignore", "z", "--splits", 2, *METHODS,
                "--html", "page.html", "--json", "figures.json")  # fmt: skip
     assert done.code == 0, done.err
-    assert "methods   RDeepSense-default, SSP-1; 2 splits" in done.out
+    assert "methods   RDeepSense-quick, SSP-1; 2 splits" in done.out
     assert "The stated uncertainty" in done.out
     assert "fit seconds" in done.out
     first, *_, last = done.err.splitlines()
-    begin = r"comparing:   0 %, \d+ s so far, split 1 of 2, fitting RDeepSense-default"
+    begin = r"comparing:   0 %, \d+ s so far, split 1 of 2, fitting RDeepSense-quick"
     assert re.fullmatch(begin, first)
     assert last.startswith("comparing: 100 %")
     written = json.loads(Path("figures.json").read_text())
-    assert [row["method"] for row in written["rows"]] == ["RDeepSense-default", "SSP-1"]
+    assert [row["method"] for row in written["rows"]] == ["RDeepSense-quick", "SSP-1"]
     assert (written["table"], written["inputs"]) == ("data.csv", ["a", "b [V]", "user", "same"])
     assert len(written["splits"]) == 4
     page = Path("page.html").read_text()

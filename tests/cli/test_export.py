@@ -26,9 +26,8 @@ needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C comp
 def model(tmp_path: Path, csv: Path) -> Path:
     frame = pl.read_csv(csv)
     X = frame.select("a", "b [V]")
-    rds.RDeepSenseRegressor(**FIT, effort="quick").fit(X, frame["y"].to_numpy()).save(
-        tmp_path / "model"
-    )
+    model = rds.RDeepSenseRegressor(**FIT, likelihood="gaussian", effort="quick")
+    model.fit(X, frame["y"].to_numpy()).save(tmp_path / "model")
     return tmp_path / "model"
 
 

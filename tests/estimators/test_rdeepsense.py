@@ -22,8 +22,8 @@ LABELS = np.array(["low", "middle", "high"])[np.digitize(TASK.y, [40.0, 60.0])]
 
 
 def regressor(**options: Any) -> RDeepSenseRegressor:
-    settings = {"hidden": (16,), "epochs": 40, "random_state": 0, "device": "cpu", **options}
-    return RDeepSenseRegressor(**settings, effort="quick")
+    settings = {"hidden": (16,), "epochs": 40, "random_state": 0, "device": "cpu"}
+    return RDeepSenseRegressor(**{**settings, "likelihood": "gaussian", **options}, effort="quick")
 
 
 def classifier(**options: Any) -> RDeepSenseClassifier:

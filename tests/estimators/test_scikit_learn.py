@@ -11,8 +11,8 @@ import rdeepsense as rds
 
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 20, "device": "cpu"}
 ESTIMATORS = [
-    rds.RDeepSenseRegressor(**SMALL, effort="quick"),
-    rds.RDeepSenseClassifier(**SMALL, effort="quick"),
+    rds.RDeepSenseRegressor(),
+    rds.RDeepSenseClassifier(),
     rds.MCDropRegressor(samples=5, **SMALL),
     rds.MCDropClassifier(samples=5, **SMALL),
     rds.SSPRegressor(members=2, **SMALL),

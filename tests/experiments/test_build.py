@@ -44,15 +44,13 @@ def test_methods_as_in_the_paper() -> None:
     assert ensemble.calibrate is False
 
 
-def test_tuned_mcdrop_default_recipe_and_classes() -> None:
+def test_tuned_mcdrop_quick_recipe_and_classes() -> None:
     tuned = build([parse("MCDrop-20")], "regression", (8,), 0)
     assert isinstance(tuned, MCDropRegressor)
     assert (tuned.noise, tuned.drop_prob, tuned.samples) == ("tuned", "auto", 20)
-    default = build([parse("RDeepSense-default")], "regression", (64, 64), 0)
-    assert (
-        default.get_params()
-        == RDeepSenseRegressor(random_state=0, verbose=False, effort="quick").get_params()
-    )
+    quick = build([parse("RDeepSense-quick")], "regression", (64, 64), 0)
+    same = RDeepSenseRegressor(hidden=(64, 64), random_state=0, verbose=False, effort="quick")
+    assert quick.get_params() == same.get_params()
     classes = build([parse("RDeepSense")], "classification", (8,), 0)
     assert isinstance(classes, RDeepSenseClassifier)
     assert (classes.alpha, classes.drop_prob) == ("auto", "auto")

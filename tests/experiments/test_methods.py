@@ -17,7 +17,7 @@ from rdeepsense.experiments.methods import METHODS, parse, parse_all
         ("RDeepSense", "RDeepSense", "RDeepSense", None, 1),
         ("RDeepSense-MC20", "RDeepSense-MC20", "RDeepSense", 20, 20),
         ("rdeepsense-mc3", "RDeepSense-MC3", "RDeepSense", 3, 3),
-        ("RDeepSense-default", "RDeepSense-default", "RDeepSense-default", None, 1),
+        ("RDeepSense-quick", "RDeepSense-quick", "RDeepSense-quick", None, 1),
         ("MCDrop-10", "MCDrop-10", "MCDrop", 10, 10),
         ("MCDrop-20-paper", "MCDrop-20-paper", "MCDrop-paper", 20, 20),
         ("MCDrop-20 (paper)", "MCDrop-20-paper", "MCDrop-paper", 20, 20),

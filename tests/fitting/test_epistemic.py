@@ -20,8 +20,9 @@ FAR = 10 * TASK.X
 
 
 def regressor(**options: Any) -> RDeepSenseRegressor:
-    settings = {"hidden": (16, 16), "epochs": 20, "random_state": 0, "device": "cpu", **options}
-    return RDeepSenseRegressor(**settings, effort="quick")
+    fixed = {"hidden": (16, 16), "drop_prob": 0.05, "alpha": 0.5, "likelihood": "gaussian"}
+    settings = {**fixed, "epochs": 20, "random_state": 0, "device": "cpu", **options}
+    return RDeepSenseRegressor(**settings)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,12 @@ def classifier() -> RDeepSenseClassifier:
 def large() -> tuple[RDeepSenseRegressor, Any]:
     train, test = simulate(3_000, 1), simulate(4_000, 2)
     model = RDeepSenseRegressor(
-        drop_prob=0.2, epochs=20, random_state=0, device="cpu", effort="quick"
+        drop_prob=0.2,
+        likelihood="gaussian",
+        epochs=20,
+        random_state=0,
+        device="cpu",
+        effort="quick",
     )
     return model.fit(train.X, train.y), test
 

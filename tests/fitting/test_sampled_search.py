@@ -21,7 +21,8 @@ from rdeepsense.networks import Dense
 from rdeepsense.training import Schedule, chunks, loop, schedule
 
 QUICK: dict[str, Any] = {"random_state": 0, "verbose": False, "device": "cpu"}
-OPEN: dict[str, Any] = {**QUICK, "hidden": (16,), "drop_prob": "auto", "epochs": 3}
+FIXED = {"hidden": (16,), "alpha": 0.5, "likelihood": "gaussian"}
+OPEN: dict[str, Any] = {**QUICK, **FIXED, "drop_prob": "auto", "epochs": 3}
 
 
 def waves(rows: int, seed: int = 0) -> tuple[Any, Any]:

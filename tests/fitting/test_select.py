@@ -73,6 +73,13 @@ def test_out_of_fold_rows_are_not_trained_on() -> None:
     assert model.validation_scores_["nll"] > 1.35
 
 
+def test_fewer_groups_than_folds_are_judged_on_validation_rows() -> None:
+    groups = np.arange(300) % 4
+    model = RDeepSenseRegressor(**{**SMALL, "epochs": 1}).fit(TASK.X, TASK.y, groups=groups)
+    assert model.selection_["how"] == "validation rows"
+    assert model.training_["validation_rows"] == 75
+
+
 def sine(rows: int, pace: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
     """A fast sine with little noise, which a network learns slowly."""
     rng = np.random.default_rng(0)

@@ -47,7 +47,7 @@ def known(rows: int, seed: int = 0) -> dict[str, NDArray[Any]]:
 def quick(**options: Any) -> rds.RDeepSenseRegressor:
     fixed = {"drop_prob": 0.05, "alpha": 0.5, "likelihood": "gaussian"}
     settings = {"hidden": (16,), "epochs": 3, "random_state": 0, "device": "cpu", "verbose": False}
-    return rds.RDeepSenseRegressor(**{**fixed, **settings, **options}, effort="quick")
+    return rds.RDeepSenseRegressor(**{**fixed, **settings, **options})
 
 
 @pytest.fixture

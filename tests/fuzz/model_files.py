@@ -43,7 +43,7 @@ def models() -> dict[str, Any]:
     return {
         "RDeepSense, all": full,
         "RDeepSense, selected": rds.RDeepSenseRegressor(
-            **{**NETWORK, "hidden": (4,)}, drop_prob="auto", calibrate="isotonic", effort="quick"
+            **NETWORK, drop_prob="auto", alpha=0.5, calibrate="isotonic"
         ).fit(X, pair),
         "RDeepSense classes": rds.RDeepSenseClassifier(
             **NETWORK, calibrate="conformal", effort="quick"

@@ -43,6 +43,8 @@ def _shape_is_wrong(dist: AnyDistribution, y: NDArray[Any], weight: Weights) -> 
     Both are cross-validated, on no more rows than the answer needs. Beyond chance is more than
     twice the deviation floor, the average of a perfect model.
     """
+    if len(y) < 2 * FOLDS:  # so few cannot tell
+        return False
     most = max(FEWEST_ROWS, MOST_VALUES * len(y) // max(y.size, 1))
     if len(y) > most:
         some = np.random.default_rng(0).choice(len(y), most, replace=False)

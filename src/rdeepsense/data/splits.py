@@ -39,6 +39,11 @@ class Part:
         return Part(self.index[chosen], self.weight[chosen], self.block[chosen])
 
     @property
+    def blocks(self) -> int:
+        """How many blocks there are: groups, or distinct inputs."""
+        return len(np.unique(self.block))
+
+    @property
     def relative_weight(self) -> Floats | None:
         """The weights scaled to a mean of 1, or None where all rows weigh the same."""
         if np.all(self.weight == self.weight[0]):

@@ -67,10 +67,14 @@ class NetworkEstimator(DistributionEstimator):
 
     def restore(self, header: Header, tensors: Tensors, network: nn.Module | None) -> None:
         super().restore(header, tensors, network)
-        architecture = self.fitted_.networks.architecture
+        architecture, layers = self.fitted_.networks.architecture, self._layers()
+        selection = self.fitted_.selection
         if network is not None:
             self.network = network
-        elif self.hidden != "auto" and architecture != architecture_of(self.hidden, None):
+        elif layers == "auto":
+            if selection is None or selection.architectures is None:  # it was given
+                self.network = architecture
+        elif architecture != architecture_of(layers, None):
             self.network = architecture
 
     def _training(self) -> Train:

@@ -69,8 +69,15 @@ def _tried(
     if trainer.interrupted:
         raise KeyboardInterrupt  # nothing is trained yet that could be returned
     best = min(judged, key=lambda one: one.trial.nll)
+    return tried_as(architecture, size, best.trial.nll), best
+
+
+def tried_as(
+    architecture: Architecture, size: int, nll: float, chosen: bool = False
+) -> TriedArchitecture:
+    """Record an architecture by name, as JSON gives it back."""
     arguments = {name: _listed(value) for name, value in (architecture.arguments() or {}).items()}
-    return TriedArchitecture(name_of(architecture), arguments, size, best.trial.nll), best
+    return TriedArchitecture(name_of(architecture), arguments, size, nll, chosen)
 
 
 def coarse_grid(grid: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -17,13 +17,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.fitting.architecture_search import choose_architecture, coarse_grid, short
+from rdeepsense.fitting.architecture_search import (
+    choose_architecture,
+    coarse_grid,
+    short,
+    tried_as,
+)
 from rdeepsense.fitting.candidates import FEW_VALIDATION_ROWS, FOLDS
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
 from rdeepsense.fitting.ladder import FEW_ROWS, ladder
 from rdeepsense.fitting.leaderboard import Leaderboard
 from rdeepsense.fitting.length_search import LengthSearch
-from rdeepsense.fitting.records import THEN_ALL_ROWS
+from rdeepsense.fitting.records import THEN_ALL_ROWS, TriedArchitecture
 from rdeepsense.fitting.trainer import HeldOutPredictions, Length, TrainedModel, Trainer
 from rdeepsense.fitting.window_ladder import is_dear
 from rdeepsense.training import Schedule
@@ -39,22 +44,32 @@ def select(trainer: Trainer) -> TrainedModel:
     is_open = trainer.spec.open_architecture
     architectures = ladder(trainer.row_count, trainer.rows.X.shape[1:]) if is_open else ()
     fold = (len(grid) > 1 or is_open) and few and criterion == "nll" and trainer.can_fold
-    fold = fold and not any(map(is_dear, architectures))
+    fold = fold and not any(map(is_dear, architectures)) and trainer.rows.rows.blocks >= FOLDS
     if fold:
         trainer.on_all_rows()
     tried, length = None, None
     if is_open and fold and trainer.row_count < FEW_ROWS:
-        trainer.spec = replace(trainer.spec, grid=coarse_grid(grid))
+        trainer.spec = replace(trainer.spec, architecture=architectures[0], grid=coarse_grid(grid))
         length = short(trainer, trainer.row_count)
     elif is_open:
         tried = choose_architecture(trainer, architectures, fold)
     trained = _cross_validated(trainer, length) if fold else _held_out(trainer)
+    if is_open and tried is None:
+        tried = (_the_only_one(trainer, trained),)
     if trained.selection is not None:
         selection = replace(trained.selection, architectures=tried, cut=trainer.cut)
         trained = replace(trained, selection=selection)
     # A winner that was trained to its end may have won only because the others were not.
     details = {**trained.training.details, "interrupted": trainer.interrupted}
     return replace(trained, training=replace(trained.training, details=details))
+
+
+def _the_only_one(trainer: Trainer, trained: TrainedModel) -> TriedArchitecture:
+    """Record the network of a search that had but one."""
+    size = sum(value.numel() for value in trained.networks[0].parameters())
+    assert trained.selection is not None
+    nll = trained.selection.trials[trained.selection.chosen].nll
+    return tried_as(trainer.spec.architecture, size, nll, chosen=True)
 
 
 def _held_out(trainer: Trainer) -> TrainedModel:

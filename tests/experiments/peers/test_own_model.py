@@ -105,7 +105,9 @@ def test_models_of_scikit_learn() -> None:
 
 
 def test_our_own_estimators_show_no_second_bar() -> None:
-    given = rds.RDeepSenseRegressor(hidden=(2,), epochs=1, random_state=0, effort="quick")
+    given = rds.RDeepSenseRegressor(
+        hidden=(2,), epochs=1, random_state=0, effort="quick", likelihood="gaussian"
+    )
     model = OwnModel(given, "regression", "it").fit(X, Y)
     assert (model.fitted_.verbose, given.verbose) == (False, True)
     assert isinstance(model.predict_dist(X), rds.Gaussian)

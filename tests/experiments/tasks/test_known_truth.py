@@ -32,6 +32,7 @@ def fitted(drop_prob: float, calibrate: bool = False, **options: object) -> Gaus
         device="cpu",
         **options,
         effort="quick",
+        likelihood="gaussian",
     )
     dist = model.fit(TRAIN.X, TRAIN.y).predict_dist(TEST.X)
     assert isinstance(dist, Gaussian)

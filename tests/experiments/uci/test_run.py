@@ -25,7 +25,7 @@ from rdeepsense.experiments.uci.run import cells_of, run_cells
 from rdeepsense.experiments.uci.trial import run_trial
 from rdeepsense.progress import Silent
 
-METHODS = ("RDeepSense-default", "MCDrop-3-paper", "SSP-1", "SSP-2")
+METHODS = ("RDeepSense-quick", "MCDrop-3-paper", "SSP-1", "SSP-2")
 
 
 def cells(
@@ -63,7 +63,7 @@ def test_order_and_unknown_splits(data: Path) -> None:
     assert [(c.split, c.data.name) for c in found[::3]] == [
         (0, "wine-small"), (0, "yacht"), (1, "wine-small"), (1, "yacht"),
     ]  # fmt: skip
-    assert [c.family for c in found[:3]] == ["RDeepSense-default", "MCDrop-paper", "SSP"]
+    assert [c.family for c in found[:3]] == ["RDeepSense-quick", "MCDrop-paper", "SSP"]
     assert {c.split for c in cells(data, splits=[1])} == {1}
     with pytest.raises(InputError, match="wine-small: has splits 0 to 1; got 2"):
         cells(data, splits=[0, 2])
@@ -111,15 +111,15 @@ def test_a_changed_figure_is_never_reported(data: Path, tmp_path: Path, calls: l
 def test_a_changed_setting_is_another_cell(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = cells(data, ("RDeepSense-default",), splits=[0])[:1]
+    one = cells(data, ("RDeepSense-quick",), splits=[0])[:1]
     run_cells(one, tmp_path / "cells", 1, Silent())
     assert one[0].key["code"] == code_digest(cells_module.IRRELEVANT_CODE)
-    other_seed = cells(data, ("RDeepSense-default",), seed=7, splits=[0])[:1]
+    other_seed = cells(data, ("RDeepSense-quick",), seed=7, splits=[0])[:1]
     assert other_seed[0].file_name != one[0].file_name
     assert run_cells(other_seed, tmp_path / "cells", 1, Silent()).ran == 1
     assert run_cells(one, tmp_path / "cells", 1, Silent()).ran == 0
     monkeypatch.setattr(cells_module, "code_digest", lambda _: "of other code")
-    after_an_edit = cells(data, ("RDeepSense-default",), splits=[0])[:1]
+    after_an_edit = cells(data, ("RDeepSense-quick",), splits=[0])[:1]
     assert run_cells(after_an_edit, tmp_path / "cells", 1, Silent()).ran == 1
 
 
@@ -144,7 +144,7 @@ def test_a_failed_cell_does_not_stop_the_others(
 
     monkeypatch.setattr(cells_module, "run_trial", failing)
     outcome = run_cells(cells(data, splits=[0])[:3], tmp_path / "cells", 1, Silent())
-    assert [cell.family for cell, _ in outcome.done] == ["RDeepSense-default", "MCDrop-paper"]
+    assert [cell.family for cell, _ in outcome.done] == ["RDeepSense-quick", "MCDrop-paper"]
     assert [(cell.family, failure.reason) for cell, failure in outcome.failed] == [
         ("SSP", "no usable network")
     ]
@@ -152,7 +152,7 @@ def test_a_failed_cell_does_not_stop_the_others(
 
 
 def test_processes_give_the_same_figures(data: Path, tmp_path: Path) -> None:
-    some = cells(data, ("RDeepSense-default", "SSP-1"), splits=[0])[:2]
+    some = cells(data, ("RDeepSense-quick", "SSP-1"), splits=[0])[:2]
     run_cells(some, tmp_path / "here", 1, Silent())
     outcome = run_cells(some, tmp_path / "there", 2, Silent())
     assert outcome.ran == 2
@@ -175,9 +175,9 @@ def test_cells_of_a_peer_are_known_by_its_library(
     library = replace(FAMILIES["CatBoost"], library="scipy")  # one that is there
     monkeypatch.setitem(FAMILIES, "CatBoost", library)
     monkeypatch.setitem(PEERS, "CatBoost", Peer)
-    methods = ("catboost", "RDeepSense-default")
+    methods = ("catboost", "RDeepSense-quick")
     first = run_cells(cells(data, methods, splits=[0]), tmp_path, 1, Silent())
-    assert [cell.family for cell, _ in first.done[:2]] == ["CatBoost", "RDeepSense-default"]
+    assert [cell.family for cell, _ in first.done[:2]] == ["CatBoost", "RDeepSense-quick"]
     (cell, trial), (other, _) = first.done[:2]
     assert cell.key["library"] == f"scipy {scipy.__version__}"
     assert "library" not in other.key
@@ -187,4 +187,4 @@ def test_cells_of_a_peer_are_known_by_its_library(
     monkeypatch.setattr(cells_module.metadata, "version", lambda _: "99")
     assert run_cells(cells(data, methods, splits=[0]), tmp_path, 1, Silent()).ran == 2
     assert calls.count("CatBoost") == 4
-    assert calls.count("RDeepSense-default") == 2
+    assert calls.count("RDeepSense-quick") == 2
