@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rdeepsense import deploy, heads, metrics, networks
     from rdeepsense.calibration.reject import RejectOption
+    from rdeepsense.deploy.budget import Budget
     from rdeepsense.deploy.export import export
     from rdeepsense.deploy.profile.side_by_side import profile
     from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
     from rdeepsense.estimators.wrap import wrap
     from rdeepsense.experiments.compare import compare
     from rdeepsense.experiments.comparison import Comparison
+    from rdeepsense.plot.front import plot_front
     from rdeepsense.plot.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
     from rdeepsense.status import Status
 
 _EXPORTS = {
+    "Budget": "deploy.budget",
     "Comparison": "experiments.comparison",
     "compare": "experiments.compare",
     "Categorical": "distributions",
@@ -77,6 +80,7 @@ _EXPORTS = {
     "load": "estimators",
     "convert": "dropout",
     "RejectOption": "calibration.reject",
+    "plot_front": "plot.front",
     "plot_selection": "plot.selection",
     "ScoringRule": "scoring",
     "Status": "status",
@@ -85,6 +89,7 @@ _EXPORTS = {
 _MODULES = ("deploy", "heads", "metrics", "networks")
 
 __all__ = [
+    "Budget",
     "Categorical",
     "CheckpointError",
     "ColumnWarning",
@@ -120,6 +125,7 @@ __all__ = [
     "load",
     "metrics",
     "networks",
+    "plot_front",
     "plot_selection",
     "profile",
     "wrap",

@@ -147,4 +147,4 @@ def test_auto_needs_a_deviation_of_twice_the_floor_and_no_loss() -> None:
 @pytest.mark.parametrize("rows", [1, 3, 9])
 def test_auto_takes_the_scale_where_rows_are_too_few_to_tell(rows: int) -> None:
     dist = Gaussian(np.zeros(rows), np.ones(rows))
-    assert isinstance(calibration.fit("auto", dist, np.full(rows, 2.0)), calibration.Scale)
+    assert isinstance(fit("auto", dist, np.full(rows, 2.0)), Scale)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from rdeepsense.fitting.candidates import Candidate, Trial
-from rdeepsense.fitting.records import Selection, TrainingReport, TriedLength
+from rdeepsense.fitting.need import Need
+from rdeepsense.fitting.records import Selection, TrainingReport, TriedArchitecture, TriedLength
 
 
 def test_a_report_is_one_flat_dictionary_and_comes_back() -> None:
@@ -47,3 +49,23 @@ def test_a_selection_comes_back_with_its_trials_and_lengths() -> None:
     without = Selection("nll", "validation rows", 0, trials[:1])
     assert "lengths" not in without.to_json()
     assert Selection.from_json(without.to_json()) == without
+
+
+def test_a_front_follows_from_what_was_tried() -> None:
+    trials = (Trial(Candidate("student", 0.5, 0.1), 1.5, 0.02, 1.1, 40),)
+    tried = (
+        TriedArchitecture("Dense", {"hidden": [8, 8]}, 99, 1.0, need=Need(4_000, 800, 100)),
+        TriedArchitecture("Dense", {"hidden": [9, 9]}, 120, 1.1, need=Need(4_100, 800, 120)),
+        TriedArchitecture("Periodic", {}, 80, 1.2, need=Need(3_000, 800, 150)),
+        TriedArchitecture("Dense", {}, 500, 0.5, chosen=True, need=Need(9_000, 900, 400)),
+    )
+    chosen = Selection("nll", "validation rows", 0, trials, None, tried)
+    value = json.loads(json.dumps(chosen.to_json()))
+    assert value["front"] == [value["architectures"][k] for k in (2, 0, 3)]
+    assert value["front"][0]["need"] == {"flash": 3_000, "ram": 800, "multiply_adds": 150}
+    assert Selection.from_json(value) == chosen
+    value["architectures"][3]["nll"] = None
+    assert len(Selection.from_json(value).to_json()["front"]) == 2
+    plain = Selection("nll", "validation rows", 0, trials, None, (replace(tried[0], need=None),))
+    assert "front" not in plain.to_json()
+    assert "need" not in plain.to_json()["architectures"][0]

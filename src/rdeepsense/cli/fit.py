@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense.cli.budget import budget_line, budget_of, front_beside
 from rdeepsense.cli.choice import choice_lines
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.folder import Folder
@@ -81,6 +82,14 @@ def fit(
         float | None,
         typer.Option(min=0, help="Begin no further training after this, and take the best so far."),
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="What the model may need as C, such as "
+            "flash=64kB,ram=8kB,multiply_adds=200000,dtype=int8; with --hidden auto the best "
+            "network within it is chosen."
+        ),
+    ] = None,
     missing: Annotated[
         MissingInputs, typer.Option(help="What to do with missing inputs.")
     ] = MissingInputs.refuse,
@@ -120,7 +129,7 @@ def fit(
 ) -> None:
     """Fit a network to a table and say how good its uncertainty is on rows it has not seen."""
     terminal = Terminal(quiet)
-    widths = widths_of(hidden)
+    widths, limits = widths_of(hidden), budget_of(budget)
     outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint, "--plot": plot}
     check_roles(target, groups, ignore or [])
     left = ignore or []
@@ -148,6 +157,7 @@ def fit(
         "alpha": _number_or_word("--alpha", alpha, ("auto", "paper")),
         "epochs": epochs,
         "max_seconds": max_seconds,
+        "budget": limits,
         "missing": missing.value,
         "checkpoint": checkpoint,
         "random_state": seed,
@@ -173,6 +183,8 @@ def fit(
             terminal.line(f"constant  {some(constant)}: as good as one number in these rows")
         for line in choice_lines(model.selection_):
             terminal.line(line)
+        if limits is not None:
+            terminal.line(budget_line(limits, model.training_))
         closing = source.score(terminal, model)
         terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
         if plot is not None:
@@ -181,6 +193,11 @@ def fit(
 
             for path in save(plot_selection(model), plot):
                 terminal.line(f"wrote {path}")
+            if "front" in (model.selection_ or {}):
+                from rdeepsense.plot.front import plot_front
+
+                for path in save(plot_front(model), front_beside(plot)):
+                    terminal.line(f"wrote {path}")
         if json is not None:
             task_name = "classification" if classes else "regression"
             content = {

@@ -59,7 +59,7 @@ def quality(runner: Runner, fitted: Fitted, X: NDArray[Any], y: NDArray[Any]) ->
     """Judge a runner by labelled rows, beside the fitted model's own distributions."""
     found = runner.run(X)
     before = fitted.distribution(X, None if found.epistemic is None else "laplace")
-    after = _distribution(before, found)
+    after = distribution(before, found)
     keys = REGRESSION if isinstance(found, MeanStd) else CLASSES
     return Quality(len(y), _figures(before, y, keys), _figures(after, y, keys))
 
@@ -91,7 +91,8 @@ def moved(dist: LocationScale | Recalibrated, mean: Floats, std: Floats) -> AnyD
     return shifted
 
 
-def _distribution(before: AnyDistribution, found: Outputs) -> AnyDistribution:
+def distribution(before: AnyDistribution, found: Outputs) -> AnyDistribution:
+    """Return what a runner found, of the shape that a distribution had before."""
     if not isinstance(found, MeanStd):
         return Categorical(found.probs / found.probs.sum(1, keepdims=True))
     assert isinstance(before, LocationScale | Recalibrated)

@@ -40,7 +40,7 @@ Files = str | os.PathLike[str] | ParquetTable
 Train = Callable[[FitRows, Target, Texts | None, str], Fitted]
 
 # Arguments that belong to the machine a model was fitted on, or that JSON cannot hold.
-NOT_STORED = ("network", "checkpoint", "device", "verbose")
+NOT_STORED = ("network", "budget", "checkpoint", "device", "verbose")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

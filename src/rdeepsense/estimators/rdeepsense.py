@@ -22,6 +22,7 @@ from rdeepsense.estimators.faces import (
 )
 from rdeepsense.estimators.network_estimator import NetworkEstimator
 from rdeepsense.fitting.candidates import Candidate, Criterion, candidates
+from rdeepsense.fitting.device_budget import DeviceBudget
 from rdeepsense.fitting.distillation_set import Teacher, distillation_set
 from rdeepsense.fitting.epistemic import TOTALS
 from rdeepsense.fitting.passes import Passes, Sampled, Single, matched
@@ -42,6 +43,8 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         calibrated validation NLL, "paper" by validation deviation area on the paper's grid.
     effort : "full" searches for whatever is "auto"; "quick" takes a fixed small recipe instead: two
         layers of 64, drop probability 0.05, alpha 0.5 and a Student-t head, for a first look.
+    budget : a `rdeepsense.Budget`, what the model may need on its device. With `hidden="auto"` the
+        best network that fits is chosen; everything is judged and calibrated as it is exported.
     """
 
     hidden: Sequence[int] | str = "auto"
@@ -49,6 +52,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
     input_drop_prob: float = 0.0
     alpha: float | str = "auto"
     effort: str = "full"
+    budget: DeviceBudget | None = None
 
     def epistemic_std(self, X: ArrayLike, method: str = "laplace") -> Floats:
         """Return the part of the standard deviation that is uncertainty of the mean, not noise.
@@ -97,7 +101,11 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         return settled(name, getattr(self, name), self.effort)
 
     def _spec(self) -> FitSpec:
-        return replace(super()._spec(), input_drop_prob=self.input_drop_prob, laplace=True)
+        budget: object = self.budget
+        if budget is not None and not isinstance(budget, DeviceBudget):
+            raise InputError(f"budget = {budget!r} is no budget; accepted: None, rdeepsense.Budget")
+        spec = replace(super()._spec(), input_drop_prob=self.input_drop_prob, laplace=True)
+        return replace(spec, budget=self.budget)
 
     def _either(self, X: ArrayLike, samples: int | None, epistemic: str | None) -> AnyDistribution:
         if epistemic is None:

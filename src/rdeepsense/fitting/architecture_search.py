@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rdeepsense.fitting.budget_ladder import need_of
 from rdeepsense.fitting.candidates import FOLDS, Candidate
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
 from rdeepsense.fitting.passes import Single
@@ -35,7 +36,10 @@ def choose_architecture(
         if found and not trainer.has_time():
             break
         found.append(_tried(trainer, spec, architecture, coarse, folded))
+    # A budget says what may be spent: then the best is wanted, not the smallest of the good ones.
     chosen = smallest_good(found)
+    if spec.budget is not None:
+        chosen = _best_after_all_steps(trainer, architectures, found, folded)
     best = architectures[chosen]
     for architecture in rotated(best):
         if trainer.has_time():
@@ -69,7 +73,11 @@ def _tried(
     if trainer.interrupted:
         raise KeyboardInterrupt  # nothing is trained yet that could be returned
     best = min(judged, key=lambda one: one.trial.nll)
-    return tried_as(architecture, size, best.trial.nll), best
+    tried = tried_as(architecture, size, best.trial.nll)
+    if spec.budget is not None:
+        shape, outputs = trainer.rows.X.shape[1:], trainer.target.outputs
+        tried = replace(tried, need=need_of(spec, architecture, shape, outputs))
+    return tried, best
 
 
 def tried_as(
@@ -105,14 +113,14 @@ def around(grid: Sequence[Candidate], best: Candidate) -> tuple[Candidate, ...]:
 
 
 def _judged(
-    trainer: Trainer, group: Sequence[Candidate], folded: bool
+    trainer: Trainer, group: Sequence[Candidate], folded: bool, whole: bool = False
 ) -> tuple[list[Judgement], int]:
     """Train a small bank; returns each candidate's results, and the size of a network."""
     part = trainer.rows.rows if folded else trainer.rows.train
     members, folds = trainer.spec.members, FOLDS if folded else 1
     scaler = trainer.target_scaler(part, group[0].likelihood)
     rows = trainer.training_rows(part, scaler)
-    length = short(trainer, rows.total)
+    length = None if whole else short(trainer, rows.total)
     fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels) if folded else None
     if fold is not None:
         inside, outside = fold_weights(rows, fold, members, len(group))
@@ -151,12 +159,42 @@ def short(trainer: Trainer, rows: int) -> Length | None:
     return Length(max(1, round(SHARE_OF_LENGTH * epochs)), usual.batch_size)
 
 
+def _best_after_all_steps(
+    trainer: Trainer,
+    architectures: Sequence[Architecture],
+    found: Sequence[tuple[TriedArchitecture, Judgement]],
+    folded: bool,
+) -> int:
+    """Return the leader, or the best of those larger than it where all steps make that better.
+
+    A first look is short, and large networks gain more from the steps that are left.
+    """
+    leader = best_of(found)
+    larger = [k for k, (own, _) in enumerate(found) if own.parameters > found[leader][0].parameters]
+    if not larger or trainer.spec.epochs is not None or not trainer.has_time():
+        return leader
+    rivals = [leader, min(larger, key=lambda k: found[k][0].nll)]
+    nll = []
+    for k in rivals:
+        trainer.spec = replace(trainer.spec, architecture=architectures[k])
+        (judged,), _ = _judged(trainer, [found[k][1].trial.candidate], folded, whole=True)
+        if trainer.interrupted:
+            raise KeyboardInterrupt  # as above
+        nll.append(judged.trial.nll)
+    return rivals[int(nll[1] < nll[0])]
+
+
 def smallest_good(found: Sequence[tuple[TriedArchitecture, Judgement]]) -> int:
     """Return the smallest architecture that is as good as the best one, as far as rows can tell."""
-    best = min(range(len(found)), key=lambda k: found[k][0].nll)
+    best = best_of(found)
     losses = found[best][1].losses
     for k in sorted(range(len(found)), key=lambda k: found[k][0].parameters):
         behind = Behind.of(found[k][1].losses, losses)
         if k == best or behind.difference <= (behind.standard_error or 0.0):
             return k
     return best
+
+
+def best_of(found: Sequence[tuple[TriedArchitecture, Judgement]]) -> int:
+    """Return the architecture with the least NLL; of equal ones the first."""
+    return min(range(len(found)), key=lambda k: found[k][0].nll)

@@ -84,7 +84,7 @@ TRAINING = {
     "validation_rows": COUNT,
     "validated": SHORT,
 }
-TRAINING_OPTIONAL = {"teacher": SHORT, "constant_inputs": TEXTS}
+TRAINING_OPTIONAL = {"teacher": SHORT, "constant_inputs": TEXTS, "budget": OBJECT}
 SELECTION = {
     "by": choice("nll", "deviation_area"),
     "how": SHORT,
@@ -110,10 +110,19 @@ TRIED = {
 }
 BEHIND = {"difference": FIGURE, "standard_error": FIGURE}
 SECOND = {"trial": COUNT, "behind": OBJECT}
+NEED = dict.fromkeys(("flash", "ram", "multiply_adds"), COUNT)
+NEEDED = Kind(
+    lambda value: (
+        type(value) is dict
+        and value.keys() == NEED.keys()
+        and all(NEED[name].accepts(one) for name, one in value.items())
+    ),
+    f"an object of whole numbers: {', '.join(NEED)}",
+)
 RECORDS: dict[str, tuple[Fields, Fields]] = {  # required and optional
     "trials": (TRIAL, {}),
     "lengths": (LENGTH, {}),
-    "architectures": (TRIED, {"behind": maybe(OBJECT)}),
+    "architectures": (TRIED, {"behind": maybe(OBJECT), "need": NEEDED}),
 }
 ARCHITECTURE = {
     "class": SHORT,
@@ -189,6 +198,9 @@ def _check_records(header: Header) -> None:
                 raise InputError(f"{at}{strange[0]!s:.60} is unknown here")
             if record.get("behind") is not None:
                 _check_behind(record["behind"], f"{at}behind.")
+    tried = selection.get("architectures") or ()
+    if len({"need" in one for one in tried}) > 1:
+        raise InputError("selection.architectures has a need for some and not for all")
     numbers = {"chosen": selection["chosen"]}
     if "second" in selection:
         check_fields(selection["second"], SECOND, at="selection.second.")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
+from rdeepsense.fitting.budget_ladder import check_budget, need_of
 from rdeepsense.fitting.column_warnings import warn_of_columns
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import (
@@ -31,6 +32,7 @@ def fit_networks(
     spec: FitSpec, rows: FitRows, target: Target, names: Texts | None, missing: str
 ) -> Fitted:
     """Train what the specification leaves open and choose; calibrate, and keep what is needed."""
+    check_budget(spec, len(rows.rows), rows.X.shape[1:], target.outputs)
     if not spec.open_architecture:
         spec.architecture.check(rows.X.shape[1:])
     trainer = (
@@ -61,6 +63,12 @@ def fit_networks(
             trained.target_scaler,
             spec.after.calibration,
         )
+    training = trained.training
+    if spec.budget is not None:
+        shape, outputs = rows.X.shape[1:], target.outputs
+        need = need_of(spec, trainer.spec.architecture, shape, outputs)
+        told = {**spec.budget.to_json(), "need": need.to_json()}
+        training = replace(training, details={**training.details, "budget": told})
     inputs = Inputs(rows.X.shape[1:], names, missing, trainer.input_scaler)
     fitted = Fitted(
         spec.method,
@@ -75,7 +83,7 @@ def fit_networks(
             spec.passes,
         ),
         trained.calibration,
-        replace(trained.training, constant_inputs=inputs.constant),
+        replace(training, constant_inputs=inputs.constant),
         trained.selection,
         score(trained.held_out, trained.calibration),
         keep(trained.held_out, spec.after, rows.seed),

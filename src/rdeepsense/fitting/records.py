@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 
 from rdeepsense.arrays import Floats
 from rdeepsense.fitting.candidates import Criterion, Trial
+from rdeepsense.fitting.front import front
+from rdeepsense.fitting.need import Need
 
 Json = dict[str, Any]  # Any: whatever JSON holds
 
@@ -89,14 +92,22 @@ class TriedArchitecture:
     nll: float
     chosen: bool = False
     behind: Behind | None = None  # None for the chosen one
+    need: Need | None = None  # on the device, where there is a budget
 
     def to_json(self) -> Json:
-        return asdict(self)
+        value = asdict(self)
+        if self.need is None:
+            del value["need"]
+        return value
 
     @classmethod
     def from_json(cls, value: Json) -> TriedArchitecture:
-        behind = value.get("behind")
-        return cls(**{**value, "behind": None if behind is None else Behind(**behind)})
+        behind, need = value.get("behind"), value.get("need")
+        parts = {
+            "behind": None if behind is None else Behind(**behind),
+            "need": None if need is None else Need(**need),
+        }
+        return cls(**{**value, **parts})
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,23 @@ class Selection:
             value["second"] = self.second.to_json()
         if self.cut:
             value["cut"] = True
+        if found := self.front():
+            value["front"] = [tried.to_json() for tried in found]
         return value
+
+    def front(self) -> list[TriedArchitecture]:
+        """Return the architectures that none other beats in NLL, flash and multiply-adds at once.
+
+        Smaller ones come first; there are none where there was no budget.
+        """
+        tried = [
+            (one, (one.nll, one.need.flash, one.need.multiply_adds))
+            for one in self.architectures or ()
+            # A file has null for an NLL that was not finite.
+            if one.need is not None and one.nll is not None and math.isfinite(one.nll)
+        ]
+        points = [point for _, point in tried]
+        return [tried[k][0] for k in sorted(front(points), key=lambda k: points[k][1:])]
 
     @classmethod
     def from_json(cls, value: Json) -> Selection:

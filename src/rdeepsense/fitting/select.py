@@ -23,6 +23,7 @@ from rdeepsense.fitting.architecture_search import (
     short,
     tried_as,
 )
+from rdeepsense.fitting.budget_ladder import ladder_within
 from rdeepsense.fitting.candidates import FEW_VALIDATION_ROWS, FOLDS
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
 from rdeepsense.fitting.ladder import FEW_ROWS, ladder
@@ -31,6 +32,7 @@ from rdeepsense.fitting.length_search import LengthSearch
 from rdeepsense.fitting.records import THEN_ALL_ROWS, TriedArchitecture
 from rdeepsense.fitting.trainer import HeldOutPredictions, Length, TrainedModel, Trainer
 from rdeepsense.fitting.window_ladder import is_dear
+from rdeepsense.networks import Architecture
 from rdeepsense.training import Schedule
 
 # Of the rows: with a fifth held out, training on them too gains 0.01 nats; with a tenth, nothing.
@@ -42,13 +44,13 @@ def select(trainer: Trainer) -> TrainedModel:
     grid, criterion = trainer.spec.grid, trainer.spec.criterion
     few = len(trainer.rows.validation) < FEW_VALIDATION_ROWS and trainer.rows.split_off
     is_open = trainer.spec.open_architecture
-    architectures = ladder(trainer.row_count, trainer.rows.X.shape[1:]) if is_open else ()
+    architectures = _offered(trainer) if is_open else ()
     fold = (len(grid) > 1 or is_open) and few and criterion == "nll" and trainer.can_fold
     fold = fold and not any(map(is_dear, architectures)) and trainer.rows.rows.blocks >= FOLDS
     if fold:
         trainer.on_all_rows()
     tried, length = None, None
-    if is_open and fold and trainer.row_count < FEW_ROWS:
+    if is_open and fold and trainer.row_count < FEW_ROWS and trainer.spec.budget is None:
         trainer.spec = replace(trainer.spec, architecture=architectures[0], grid=coarse_grid(grid))
         length = short(trainer, trainer.row_count)
     elif is_open:
@@ -62,6 +64,14 @@ def select(trainer: Trainer) -> TrainedModel:
     # A winner that was trained to its end may have won only because the others were not.
     details = {**trained.training.details, "interrupted": trainer.interrupted}
     return replace(trained, training=replace(trained.training, details=details))
+
+
+def _offered(trainer: Trainer) -> tuple[Architecture, ...]:
+    """Return the architectures to choose among."""
+    spec, rows, shape = trainer.spec, trainer.row_count, trainer.rows.X.shape[1:]
+    if spec.budget is None:
+        return ladder(rows, shape)
+    return ladder_within(spec, rows, shape, trainer.target.outputs)
 
 
 def _the_only_one(trainer: Trainer, trained: TrainedModel) -> TriedArchitecture:

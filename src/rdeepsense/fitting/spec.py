@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from rdeepsense.fitting.candidates import Candidate, Criterion
+from rdeepsense.fitting.device_budget import DeviceBudget
 from rdeepsense.fitting.passes import Passes
 from rdeepsense.networks import Architecture
 from rdeepsense.scoring import BrierScore, ScoringRule
@@ -43,6 +44,7 @@ class FitSpec:
     # The candidates it is chosen with, as single networks; empty for some of the grid's own.
     first_look: tuple[Candidate, ...] = ()
     max_seconds: float | None = None  # after which no further training is begun
+    budget: DeviceBudget | None = None  # of the device; candidates are judged in its form
     laplace: bool = False  # whether to learn what the rows leave open about the last layer
     epochs: int | None = None
     batch_size: int | None = None

@@ -25,6 +25,7 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.errors import InputError, InterruptedTraining
 from rdeepsense.fitting.candidates import Candidate, Trial
+from rdeepsense.fitting.device_budget import TrainedNetwork
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.spec import FitSpec
@@ -33,6 +34,8 @@ from rdeepsense.heads import head_named
 from rdeepsense.networks.architecture import built
 from rdeepsense.networks.units import tell_units
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
+
+ROUNDING_ROWS = 512  # to choose the rounding of an exported network on
 
 
 @dataclass(frozen=True)
@@ -208,9 +211,18 @@ class Trainer:
     def predict(
         self, networks: Sequence[StochasticNetwork], X: NDArray[Any], scaler: Scaler | None
     ) -> AnyDistribution:
-        """Predict with some networks, uncalibrated, in the target's units."""
+        """Predict with some networks, uncalibrated, in the target's units.
+
+        Under a budget that is what the exported network says.
+        """
         forward = Forward(self.input_scaler, self.spec.device, self.rows.seed)
-        return self.target.in_units(self.spec.passes.run(networks, X, forward), scaler)
+        dist = self.target.in_units(self.spec.passes.run(networks, X, forward), scaler)
+        if self.spec.budget is None:
+            return dist
+        index = self.rows.train.index
+        rows = self.rows.X[index[:: -(-len(index) // ROUNDING_ROWS)]]
+        trained = TrainedNetwork(networks[0], self.input_scaler, self.target, scaler, rows)
+        return self.spec.budget.as_exported(dist, X, trained)
 
     def judge(
         self, candidate: Candidate, held_out: HeldOutPredictions, steps: list[int]
