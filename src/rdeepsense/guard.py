@@ -14,6 +14,8 @@ Rows that are absurd must not blind it: of the rows that lie beyond that point a
 the distance beyond the other rows, those that are furthest out do not count, one in 400 (one from
 200 rows on). Of 2,000 rows the most extreme one, ten at most, is not taken for another row's end.
 
+A category is a code: any that is none of its levels' is unknown, whatever the range.
+
 A flagged row keeps its mean. Its std is at least that of the training targets, and its class
 probabilities are mixed half and half with the training frequencies.
 """
@@ -52,14 +54,20 @@ class Guard:
     high: Floats
     missing: Floats  # 1 where the training rows have NaN, else 0
     fallback: Floats  # of each output the training std, or of each class its frequency
+    levels: Floats | None = None  # of each input that is a category, else 0; None without any
 
     @classmethod
-    def fit(cls, X: NDArray[Any], fallback: Floats) -> Self:
-        """Learn the ranges of rows (rows, inputs), or windows (rows, time, channels)."""
+    def fit(cls, X: NDArray[Any], fallback: Floats, levels: Floats | None = None) -> Self:
+        """Learn the ranges of rows (rows, inputs), or windows (rows, time, channels).
+
+        Of rows with categories, `levels` says how many each input has.
+        """
         X = X[:: every(len(X), X.size // len(X))]
         times = tuple(range(1, X.ndim - 1))
         gaps = np.isnan(X)
         missing = gaps.any((0, *times))
+        if levels is not None:  # codes have no tails, and no row is absurd by them
+            X = np.where(levels > 0, 0.0, X)
         X = np.where(gaps.all((0, *times)), 0.0, X) if missing.any() else X
         least, greatest = np.fmin.reduce(X, times), np.fmax.reduce(X, times)
         tails = _tail(-least), _tail(greatest)
@@ -71,16 +79,14 @@ class Guard:
         low = np.minimum(a, np.maximum(far[0], np.minimum(a - MARGIN * (b - a), -tails[0])))
         high = np.maximum(b, np.minimum(far[1], np.maximum(b + MARGIN * (b - a), tails[1])))
         rounding = ROUNDING * np.maximum(np.abs(a), np.abs(b))
-        return cls(
-            _outward(low - rounding, -np.inf),
-            _outward(high + rounding, np.inf),
-            missing.astype(np.float64),
-            np.asarray(fallback, np.float64),
-        )
+        low, high = _outward(low - rounding, -np.inf), _outward(high + rounding, np.inf)
+        if levels is not None:
+            low, high = np.where(levels > 0, 0.0, low), np.where(levels > 0, levels - 1, high)
+        return cls(low, high, missing.astype(np.float64), np.asarray(fallback, np.float64), levels)
 
     def arrays(self) -> dict[str, Floats]:
         """Name the arrays, as files have them."""
-        return dict(vars(self))
+        return {name: values for name, values in vars(self).items() if values is not None}
 
     def inside(self, X: NDArray[Any]) -> Floats:
         """Move rows into the ranges; NaN stays."""
@@ -89,7 +95,7 @@ class Guard:
 
     def beyond(self, X: NDArray[Any]) -> Booleans:
         """Tell which inputs of each row, (rows, inputs), are out of range or wrongly missing."""
-        found = self._out(X) | self._missing(X)
+        found = self._out(X) | self._missing(X) | self._unknown(X)
         return np.asarray(found.any(1) if X.ndim > 2 else found)
 
     def status(self, X: NDArray[Any]) -> Statuses:
@@ -97,10 +103,21 @@ class Guard:
         axes = tuple(range(1, X.ndim))
         out, missing = self._out(X).any(axes), self._missing(X).any(axes)
         found = out * Status.OUT_OF_RANGE.value + missing * Status.MISSING.value
+        if self.levels is not None:
+            found = found + self._unknown(X).any(axes) * Status.UNKNOWN_LEVEL.value
         return np.asarray(found, np.uint8)
 
     def _out(self, X: NDArray[Any]) -> Booleans:
         found: Booleans = np.less(X, self.low) | np.greater(X, self.high)
+        return found if self.levels is None else found & (self.levels == 0)
+
+    def _unknown(self, X: NDArray[Any]) -> Booleans:
+        """Tell which inputs are categories with a code that is none."""
+        if self.levels is None:
+            return np.zeros((), np.bool_)
+        with np.errstate(invalid="ignore"):
+            known = np.isnan(X) | ((X >= 0) & (self.levels > X) & (np.floor(X) == X))
+        found: Booleans = (self.levels > 0) & ~known
         return found
 
     def _missing(self, X: NDArray[Any]) -> Booleans:

@@ -25,7 +25,7 @@ from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.prepare import DTYPES, prepare
 from rdeepsense.fitting.front import front
 from rdeepsense.fitting.need import Need
-from rdeepsense.networks import DeepSense, Periodic
+from rdeepsense.networks import DeepSense, Dense, Periodic
 
 FIXED = {"drop_prob": 0.05, "alpha": 0.5, "likelihood": "gaussian"}
 SMALL: dict[str, Any] = {"epochs": 1, "random_state": 0, "verbose": False, "device": "cpu", **FIXED}
@@ -252,3 +252,21 @@ def test_garbled_files(tmp_path: Path) -> None:
     file.write(tmp_path / "bad")
     with pytest.raises(rds.ModelFileError, match=r"training.budget = \[1\] is garbled"):
         rds.load(tmp_path / "bad")
+
+
+@needs_cc
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_categories_and_holes_count(dtype: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(260, 3)).astype(object)
+    table[:, 2] = [f"level {k % 40}" for k in range(260)]
+    table[::9, 0] = np.nan
+    y = table[:, 1].astype(float) + np.arange(260) % 40 / 20 + 0.1 * rng.normal(size=260)
+    budget = Budget(flash="24 kB", ram="4 kB", dtype=dtype)
+    model = rds.RDeepSenseRegressor(hidden="auto", budget=budget, **SMALL).fit(table, y)
+    report: Any = rds.export(model, tmp_path / "c", to="c99", dtype=dtype, max_nll_change=1)
+    need, sizes = model.training_["budget"]["need"], report.bytes
+    assert sizes.tables_in_flash + sizes.code_in_flash <= need["flash"] <= budget.flash
+    assert sizes.ram_scratch + sizes.stack <= need["ram"] <= budget.ram
+    without = budget.need(Dense((8, 8)), (3,), 1, 2)
+    assert need["flash"] - without.flash > 40 * 4  # the table of levels is among it

@@ -41,12 +41,12 @@ def test_nan_and_infinity_in_x(value: float) -> None:
     name = "NaN" if np.isnan(value) else "infinity"
     match = rf"X contains NaN or infinity in 2 of 50 rows, first {name} in row 17, column 2"
     with pytest.raises(InputError, match=match):
-        regressor().fit(bad, Y)
+        regressor(missing="refuse").fit(bad, Y)
     with pytest.raises(InputError, match=match):
         regressor().fit(X, Y).predict(bad)
     if name == "NaN":
         with pytest.raises(InputError, match="missing='mean' fills NaN"):
-            regressor().fit(bad, Y)
+            regressor(missing="refuse").fit(bad, Y)
     else:
         with pytest.raises(InputError, match="in row 17"):
             regressor(missing="mean").fit(bad, Y)
@@ -105,7 +105,11 @@ def test_one_class_and_unknown_class() -> None:
         ({"input_drop_prob": 2}, "input_drop_prob = 2"),
         ({"likelihood": "poisson"}, "likelihood = 'poisson' is unknown; accepted: student, gauss"),
         ({"calibrate": "maybe"}, "calibrate = 'maybe' is unknown here; accepted: True, False"),
-        ({"missing": "median"}, "missing = 'median' is unknown; accepted: refuse, mean"),
+        ({"missing": "median"}, "missing = 'median' is unknown; accepted: auto, refuse, mean"),
+        ({"categorical": "colour"}, "categorical = 'colour'; accepted: 'auto', None, or a list"),
+        ({"categorical": [True]}, "categorical = .True."),
+        ({"categorical": ["colour"]}, "categorical names 'colour', which X does not have"),
+        ({"categorical": [4]}, "categorical names 4, which X does not have; it has 0, 1, 2, 3"),
         ({"epochs": 0}, "epochs = 0 is not a whole number of at least 1"),
         ({"batch_size": 1.5}, "batch_size = 1.5"),
         ({"learning_rate": -1}, "learning_rate = -1 is not a number > 0"),

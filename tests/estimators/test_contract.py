@@ -121,7 +121,7 @@ def test_bad_input(make: Any) -> None:
     X = TASK.X.copy()
     X[4, 1] = np.nan
     with pytest.raises(rds.InputError, match="in 1 of 300 rows, first NaN in row 4, column 1"):
-        make().fit(X, TASK.y)
+        make(missing="refuse").fit(X, TASK.y)
     with pytest.raises(rds.InputError, match="y is constant"):
         make().fit(TASK.X, np.ones(300))
     with pytest.raises(ValueError, match="not fitted yet"):

@@ -142,12 +142,15 @@ def test_missing_values() -> None:
     X, y = tones(80, 0)
     X[3, 4, 2] = np.nan
     X[7, 0, 1] = np.nan
-    model = rds.RDeepSenseRegressor(network=SPEC, epochs=1, **SMALL, effort="quick")
+    model = rds.RDeepSenseRegressor(
+        network=SPEC, epochs=1, missing="refuse", **SMALL, effort="quick"
+    )
     with pytest.raises(
         rds.InputError, match="2 of 80 rows, first NaN in row 3, time 4, channel 2.*channel's mean"
     ):
         model.fit(X, y)
-    model.set_params(missing="mean").fit(X, y)
+    model.set_params(missing="auto").fit(X, y)
+    assert model.fitted_.inputs.missing == "mean"
     filled = np.where(np.isnan(X), model.fitted_.inputs.scaler.shift, X)
     np.testing.assert_allclose(model.predict(X), model.predict(filled), rtol=1e-12)
     X[:, :, 0] = np.nan

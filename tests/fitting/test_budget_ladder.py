@@ -27,7 +27,9 @@ class Weights:
 
     most: int
 
-    def need(self, architecture: Any, shape: Any, outputs: int, columns: int) -> Need:
+    def need(
+        self, architecture: Any, shape: Any, outputs: int, columns: int, encoding: Any = None
+    ) -> Need:
         with torch.device("meta"):
             network = architecture.build(shape, columns, 0)
         return Need(sum(value.numel() for value in network.parameters()), 0, 0)
@@ -135,7 +137,7 @@ def test_a_larger_network_may_overtake_the_leader_after_all_steps(
         spec=spec(10**6),
         has_time=lambda: True,
         interrupted=False,
-        rows=SimpleNamespace(X=np.zeros((9, 3))),
+        rows=SimpleNamespace(network_shape=(3,), encoding=None),
         target=SimpleNamespace(outputs=1),
     )
     tried = choose_architecture(trainer, [Dense(hidden) for hidden in widths], False)

@@ -76,6 +76,7 @@ def with_value(value: float) -> Callable[[Any], Any]:
 
 
 FULL, CLASSES, DEEP, GP = "RDeepSense, all", "RDeepSense classes", "DeepSense", "GP exact"
+CODED = "Encoded"
 WIDE, DEPTH = "architecture.arguments.hidden", "architecture.arguments.depth"
 INTERVAL = "architecture.arguments.interval"
 REFUSED: list[tuple[str, Change, str]] = [
@@ -143,6 +144,21 @@ REFUSED: list[tuple[str, Change, str]] = [
     (FULL, tensor("rows.y", lambda rows: rows[:-1]), "rows.y has the shape"),
     (FULL, lambda file: file.tensors.update(strange=np.ones(2)), "'strange' is no tensor"),
     (FULL, lambda file: file.entries.update({"rows.X": {"dtype": "BF16"}}), "has dtype 'BF16'"),
+    (CODED, without("encoding"), "guard.levels' is no tensor|input.shift has the shape"),
+    (FULL, put("encoding", {"flagged": [0], "categories": []}), "input.shift has the shape"),
+    (CODED, put("encoding.flagged", [0, 1]), "encoding.flagged names a category"),
+    (CODED, put("encoding.categories", []), "is no tensor of such a model|has the shape"),
+    (CODED, put("encoding.flagged", list(range(10**5))), "encoding.flagged has columns"),
+    (CODED, put("missing", "auto"), "missing = 'auto' is garbled"),
+    (CODED, lost("encoding.0"), "encoding.0 has the shape"),
+    (CODED, lost("guard.levels"), "lacks the tensor guard.levels"),
+    (CODED, tensor("guard.levels", with_value(7.0)), "guard.levels does not fit the encoding"),
+    (CODED, tensor("encoding.0", with_value(np.nan)), "encoding.0 holds nan"),
+    (CODED, tensor("encoding.0", with_value(1e9)), "encoding.0 holds"),
+    (CODED, tensor("encoding.0", lambda own: own[:-1]), "encoding.0 has the shape"),
+    (CODED, tensor("encoding.0", lambda own: own[:, :1]), "input.shift has the shape"),
+    (CODED, tensor("encoding.0", lambda own: np.tile(own, 30)), "encoding.0 has the shape"),
+    (DEEP, put("encoding", {"flagged": [], "categories": []}), "encoding is there for windows"),
     ("RDeepSense, selected", tensor("calibration.stated", np.flip), "stated does not rise"),
     ("RDeepSense, selected", put("selection.chosen", 10**6), "selection.chosen = 1000000"),
 ]

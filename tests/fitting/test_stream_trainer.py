@@ -219,7 +219,10 @@ def test_missing_inputs_are_filled_as_in_memory(tmp_path: Path) -> None:
     columns["x1"][::7] = np.nan
     table = write(tmp_path / "t", columns)
     with pytest.raises(InputError, match=r"0.parquet, row 0 \(the first row is 0\): column 'x1'"):
-        quick().fit(table, "y")
+        quick(missing="refuse").fit(table, "y")
+    with pytest.raises(InputError, match="'indicator' is for tables in memory"):
+        quick(missing="indicator").fit(table, "y")
+    assert quick(epochs=1).fit(table, "y").fitted_.inputs.missing == "mean"
     given = simulate(50, 1)
     with pytest.warns(UserWarning, match="feature names"):
         model = quick(missing="mean").fit(table, "y", validation=(given.X, given.y))
@@ -333,7 +336,7 @@ def test_a_file_that_disappears_is_named(folder: Path, monkeypatch: pytest.Monke
         ({"site": ["a", "b"] * 50}, "y", "column 'site' holds text; numbers are needed"),
         ({"y": np.ones(100)}, "y", "y is constant (1)"),
         ({"y": np.r_[np.zeros(70), np.inf, np.ones(29)]}, "y", "2.parquet, row 4 "),
-        ({"x0": pa.nulls(100, pa.float64())}, "y", "column 'x0' holds NaN or nothing"),
+        ({"x0": pa.nulls(100, pa.float64())}, "y", "column 'x0' has no value at all"),
     ],
 )
 def test_columns_that_cannot_be(tmp_path: Path, columns: Any, y: Any, problem: str) -> None:

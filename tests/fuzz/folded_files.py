@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from deploy.random_models import draw, give_laplace
 from fuzz.hostile_files import File, opened
 
+import rdeepsense as rds
 from rdeepsense.deploy import load
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.save_folded import save
@@ -28,13 +30,34 @@ def file_of(seed: int, epistemic: str | None, folder: Path, periodic: bool = Fal
     return file
 
 
+def encoded_file(folder: Path) -> File:
+    """A file with numbers that may be missing, few levels, and many."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((200, 3)) < 0.1, np.nan, rng.normal(size=(200, 3))).astype(object)
+    X[:, 1] = rng.choice(["x", "y", None], 200)
+    X[:, 2] = [f"s{k % 20}" for k in range(200)]
+    common: dict[str, Any] = {"random_state": 0, "device": "cpu", "verbose": False}
+    y = (X[:, 1] == "x") + 0.1 * rng.normal(size=200)
+    model = rds.RDeepSenseRegressor(hidden=(6,), epochs=1, **common).fit(X, y)
+    save(fold(model, "laplace"), folder / "right")
+    return opened(folder / "right")
+
+
 def check_as_stated(path: Path, file: File, rng: np.random.Generator) -> None:
     """Compare a loaded model with the shapes of its file, and predict three rows."""
     model = load(path)
     facts = model.facts
     centre, scale = (np.float64(file.tensors[name]) for name in ("centre", "scale"))
-    assert centre.shape == scale.shape == (facts.inputs,)
-    X = centre + scale * rng.uniform(-1, 1, (3, facts.inputs))
+    X: Any = centre + scale * rng.uniform(-1, 1, (3, len(centre)))
+    if facts.encoding is None:
+        assert centre.shape == scale.shape == (facts.inputs,)
+    else:
+        assert facts.encoding.width == len(centre)
+        assert facts.encoding.to_json() == file.header["encoding"]
+        X = facts.encoding.rows_of(X[:, : len(facts.encoding.numbers)]).astype(object)
+        for category in facts.encoding.categories:
+            names = category.levels or ("",)
+            X[:, category.column] = [names[0], names[-1], "never seen"]
     with np.errstate(all="ignore"):
         if facts.classes is not None:
             probs = model.predict_proba(X)

@@ -30,7 +30,8 @@ NUMBERS = [np.nan, np.inf, -np.inf, 1e300, -1e300, 1e149, 1e90, -1e90, 1e30, 0.0
 DTYPES = ["F64", "F32", "F16", "BF16", "I64", "U8", "C64", "", None, 3, ["F64"]]
 DEEP = "[" * 100_000 + "]" * 100_000
 STRANGE = ["x", "interval.x", "doubt.x", "layer.9.bias", "network.0.x", "network.7.body.0.bias",
-           "novelty.x", "gp.x", "epistemic.x", "rows.z", "conformal.x", "network.x.0"]  # fmt: skip
+           "novelty.x", "gp.x", "encoding.9", "epistemic.x", "rows.z", "conformal.x",
+           "network.x.0"]  # fmt: skip
 CODES = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "<i8": "I64", "<i4": "I32", "|u1": "U8",
          "|b1": "BOOL"}  # fmt: skip
 OPERATIONS = ["add", "multiply", "softplus", "exp", "sqrt", "square", "column", "tan"]

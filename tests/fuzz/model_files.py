@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz.folded_files import check_as_stated, file_of
+from fuzz.folded_files import check_as_stated, encoded_file, file_of
 from fuzz.hostile_files import File, mutate, opened
 from fuzz.subject import Edit, Rng, Subject
 
@@ -40,6 +40,10 @@ def models() -> dict[str, Any]:
     ).fit(X, y)
     full.fit_novelty(X).conformalise(X, y, groups).describe(["y"], ["m"], ["a", "b", "c"])
     pair = np.column_stack([y, -y])
+    coded = np.where(rng.random((80, 3)) < 0.1, np.nan, X).astype(object)
+    coded[:, 1] = rng.choice(["x", "y", None], 80)
+    many = coded.copy()
+    many[:, 1] = [f"s{k % 20}" for k in range(80)]
     return {
         "RDeepSense, all": full,
         "RDeepSense, selected": rds.RDeepSenseRegressor(
@@ -57,6 +61,11 @@ def models() -> dict[str, Any]:
             X, pair
         ),
         "GP classes": rds.GPClassifier(**SMALL, steps=2, inducing=4).fit(X, labels),
+        "Encoded": rds.RDeepSenseRegressor(**NETWORK, effort="quick")
+        .fit(coded, y)
+        .fit_novelty(coded),
+        "Encoded, learnt": rds.SSPClassifier(**NETWORK, members=2).fit(many, labels),
+        "Encoded GP": rds.GPRegressor(**SMALL, steps=2, method="exact").fit(coded[:40], y[:40]),
         "Periodic": rds.RDeepSenseRegressor(
             **NETWORK, network=Periodic((5,), 3, 2), effort="quick"
         ).fit(X, y),
@@ -74,7 +83,10 @@ def use_model(path: Path, rng: Rng) -> None:
     shift, scale = tensors["input.shift"], tensors["input.scale"]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        X = np.clip(shift + scale * rng.uniform(-1, 1, (3, *shape)), -1e307, 1e307)
+        if "encoding" in header:
+            X = _coded_rows(header, shift, scale, rng)
+        else:
+            X = np.clip(shift + scale * rng.uniform(-1, 1, (3, *shape)), -1e307, 1e307)
         _predict(model, header["target"], X)
         if hasattr(model, "epistemic_std") and "epistemic" in header:
             assert np.isfinite(model.epistemic_std(X)).all()
@@ -90,6 +102,18 @@ def use_model(path: Path, rng: Rng) -> None:
             else:
                 low, high = model.predict_interval(X, 0.5, method="conformal", groups=groups)
                 assert (low <= high).all()
+
+
+def _coded_rows(header: Any, shift: Any, scale: Any, rng: Rng) -> Any:
+    """Rows of numbers, and of levels by name, one that is unknown among them."""
+    X = np.empty((3, header["features"]), dtype=object)
+    levels = {c["column"]: c["levels"] for c in header["encoding"]["categories"]}
+    numbers = [k for k in range(header["features"]) if k not in levels]
+    for at, k in enumerate(numbers):
+        X[:, k] = np.clip(shift[at] + scale[at] * rng.uniform(-1, 1, 3), -1e307, 1e307)
+    for k, names in levels.items():
+        X[:, k] = [names[0] if names else "", names[-1] if names else "", "never seen"]
+    return X
 
 
 def _predict(model: Any, target: Any, X: Any, **how: Any) -> None:
@@ -129,6 +153,8 @@ def subjects(folder: Path) -> list[Subject]:
         file = file_of(seed, epistemic, folder, name == "periodic")
         use = _use_folded
         found.append(Subject(f"folded: {name}", file.signed(), use, edit_of(file)))
+    coded = encoded_file(folder)
+    found.append(Subject("folded: encoded", coded.signed(), _use_folded, edit_of(coded)))
     return [*found, _checkpoint(folder)]
 
 

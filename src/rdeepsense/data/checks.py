@@ -9,19 +9,49 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.data.kinds import NUMBERS, plain
 from rdeepsense.errors import InputError
 
 FEWEST_ROWS = 10
-MISSING = ("refuse", "mean")
+MISSING = ("auto", "refuse", "mean", "indicator")
 CHUNK = 65_536
 LARGEST = 1e140  # of a target: variances and what is multiplied with them remain numbers
 
 
-def check_values(X: NDArray[Any], missing: str, names: Sequence[str] | None) -> None:
-    """Refuse infinities, and NaN unless `missing` fills it in, with a count and the first place."""
-    _check_finite(X, "X", missing, names)
+def check_values(
+    X: NDArray[Any],
+    missing: str,
+    names: Sequence[str] | None,
+    gaps: Booleans | None = None,
+) -> None:
+    """Refuse infinities, and NaN that is not filled in, with a count and the first place.
+
+    `missing` is "refuse", "mean" or "indicator". The last takes NaN in the columns that `gaps`
+    tells alone; None is all of them.
+    """
+    filled = missing == "mean" or (missing == "indicator" and (True if gaps is None else gaps))
+    _check_finite(X, "X", filled, names)
+
+
+def resolved_missing(missing: str, X: NDArray[Any]) -> str:
+    """Return what "auto" is for these rows: "indicator" where some values are missing.
+
+    The channels of windows have no flag of their own: there it is "mean".
+    """
+    if missing == "indicator" and X.ndim > 2:
+        raise InputError("missing = 'indicator' is for tables; accepted for windows: mean, refuse")
+    if missing != "auto":
+        return missing
+    if not gaps_of(X).any():
+        return "refuse"
+    return "indicator" if X.ndim == 2 else "mean"
+
+
+def gaps_of(X: NDArray[Any]) -> Booleans:
+    """Tell which columns, or channels of windows, have NaN; without a copy of X."""
+    found: Booleans = np.isnan(X.min(tuple(range(X.ndim - 1))))
+    return found
 
 
 def check_filled(X: NDArray[Any]) -> None:
@@ -53,7 +83,7 @@ def check_targets(y: ArrayLike | None, rows: int) -> Floats:
     if array.ndim not in (1, 2):
         raise InputError(f"y has {array.ndim} axes; accepted: (rows,) or (rows, outputs)")
     check_length("y", len(array), rows)
-    _check_finite(array.reshape(rows, -1), "y", "refuse", None)
+    _check_finite(array.reshape(rows, -1), "y", False, None)
     return array
 
 
@@ -124,13 +154,15 @@ def check_positive(name: str, value: float, zero: bool = False) -> float:
 
 
 def _check_finite(
-    array: NDArray[Any], name: str, missing: str, names: Sequence[str] | None
+    array: NDArray[Any], name: str, filled: bool | Booleans, names: Sequence[str] | None
 ) -> None:
     """Refuse NaN and infinity, with a count and the first place; in chunks to spare memory."""
     bad_rows, first = 0, None
     for start in range(0, len(array), CHUNK):
         part = array[start : start + CHUNK]
-        bad = np.isinf(part) if missing == "mean" else ~np.isfinite(part)
+        bad = ~np.isfinite(part)
+        if bad.any():
+            bad &= ~(np.isnan(part) & filled)
         rows = bad.reshape(len(bad), -1).any(1)
         if rows.any():
             bad_rows += int(rows.sum())
@@ -145,11 +177,13 @@ def _check_finite(
     else:
         where = f"column {place[0] if names is None else repr(names[place[0]])}"
     what = "NaN" if np.isnan(value) else "infinity"
-    hint = (
-        f"; missing='mean' fills NaN with the {'column' if array.ndim == 2 else 'channel'}'s mean"
-        if name == "X" and what == "NaN"
-        else ""
-    )
+    hint = ""
+    if name == "X" and what == "NaN" and filled is False:
+        column = "column" if array.ndim == 2 else "channel"
+        hint = f"; at fit, missing='mean' fills NaN with the {column}'s mean"
+        hint += " and missing='indicator' also says so to the model" * (array.ndim == 2)
+    elif name == "X" and what == "NaN":
+        hint = "; no training row lacked a value there, so the model does not know what it means"
     raise InputError(
         f"{name} contains NaN or infinity in {bad_rows} of {len(array)} rows, first {what} in row "
         f"{row}, {where}; finite numbers are accepted{hint}"

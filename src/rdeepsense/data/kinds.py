@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.encoding import MISSING_TYPES
 from rdeepsense.errors import InputError
 
 NUMBERS = "numbers"
@@ -34,7 +35,6 @@ _HINTS = {
     "bytes": "; write it as text",
 }
 _SCALAR = ("durations", "dates or times", "bytes")  # that can tell groups apart
-_MISSING = ("NoneType", "NAType", "NaTType")
 
 
 def plain(name: str, values: ArrayLike, accepted: str) -> NDArray[Any]:
@@ -43,14 +43,14 @@ def plain(name: str, values: ArrayLike, accepted: str) -> NDArray[Any]:
     `accepted` is NUMBERS, LABELS or GROUPS. What is missing becomes NaN among numbers, where it is
     found with its place, and is refused here otherwise.
     """
-    columns = _columns_of(values)
+    columns = columns_of(values)
     if columns:
         return np.column_stack([_column(name, one, said, accepted) for said, one in columns])
     column = getattr(values, "name", None)
     return _column(name, values, column if isinstance(column, str) else None, accepted)
 
 
-def _columns_of(table: Any) -> list[tuple[str, Any]]:  # Any: of pandas, polars or pyarrow
+def columns_of(table: Any) -> list[tuple[str, Any]]:  # Any: of pandas, polars or pyarrow
     """Return the columns of a table with their names, which may be the same; none of an array."""
     if not hasattr(table, "columns"):
         return []
@@ -90,7 +90,7 @@ def _column(name: str, values: Any, column: str | None, accepted: str) -> NDArra
 def _of_objects(said: str, array: NDArray[Any], accepted: str) -> NDArray[Any]:
     """Return Python's objects as an array of their kind."""
     flat = array.ravel().tolist()
-    missing = [k for k, v in enumerate(flat) if type(v).__name__ in _MISSING or _is_nan(v)]
+    missing = [k for k, v in enumerate(flat) if type(v).__name__ in MISSING_TYPES or _is_nan(v)]
     if accepted != NUMBERS:
         _check_all_there(said, missing, array, accepted)
     absent = set(missing)
@@ -113,7 +113,9 @@ def _of_objects(said: str, array: NDArray[Any], accepted: str) -> NDArray[Any]:
 
 def _numbers(said: str, array: NDArray[Any], whole: bool) -> NDArray[Any]:
     if not whole:
-        filled = [np.nan if type(v).__name__ in _MISSING else v for v in array.ravel().tolist()]
+        filled = [
+            np.nan if type(v).__name__ in MISSING_TYPES else v for v in array.ravel().tolist()
+        ]
         return np.array(filled, dtype=np.float64).reshape(array.shape)
     try:
         return array.astype(np.int64)
@@ -130,7 +132,7 @@ def _from_text(said: str, array: NDArray[Any]) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        stray = next((v for v in array.ravel().tolist() if not _is_number(v)), None)
+        stray = next((v for v in array.ravel().tolist() if not is_number(v)), None)
         raise InputError(f"{said} holds text, such as {stray!r}; accepted: numbers") from None
 
 
@@ -151,7 +153,8 @@ def refuse_kind(said: str, kind: str, accepted: str) -> None:
             )
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: Any) -> bool:  # Any: a text, a number, or neither
+    """Tell whether a text or a value reads as a number."""
     try:
         float(text)
     except (TypeError, ValueError):

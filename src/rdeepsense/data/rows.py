@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from rdeepsense.arrays import Floats
 from rdeepsense.data.checks import check_length
 from rdeepsense.data.kinds import GROUPS, plain
 from rdeepsense.data.splits import Part, counted, distinct, evenly, validation_fraction
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
@@ -33,6 +34,13 @@ class FitRows:
     split_off: bool  # whether the validation rows are rows of X
     seed: int
     aside: Pair | None  # for conformal prediction, seen by no other choice
+    encoding: Encoding | None = field(default=None, kw_only=True)  # None where all are numbers
+
+    @property
+    def network_shape(self) -> tuple[int, ...]:
+        """The shape of what networks read of a row."""
+        shape: tuple[int, ...] = self.X.shape[1:]
+        return shape if self.encoding is None else (self.encoding.width,)
 
     @property
     def held_out(self) -> Pair:

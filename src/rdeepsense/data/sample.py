@@ -32,4 +32,5 @@ def sampled(rows: FitRows, most: int, trained: int) -> FitRows:
         rows.split_off,
         rows.seed,
         aside=None,
+        encoding=rows.encoding,
     )

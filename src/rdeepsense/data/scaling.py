@@ -12,12 +12,14 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Integers
+from rdeepsense.encoding import LEAST_SCALE, Encoding
 from rdeepsense.guard import REACH
 
 # What part of its magnitude a value may lose on the way: inputs may come as float32, and do on a
 # device; targets are scaled in float64.
 INPUTS, TARGETS = float(np.finfo(np.float32).eps), 10 * float(np.finfo(np.float64).eps)
 FAR = 1e5  # times what is resolved: rounding is then nothing beside the scale
+LEAST_LEARNT = 0.05  # of the target's standard deviation, which the vectors of levels are in
 HUGE = 1e100  # its square is still a number; so is that of what is left of it by rounding
 CHUNK = 65_536  # samples at a time, so that no copy of a whole table in float64 is ever made
 
@@ -30,12 +32,14 @@ class Scaler:
     good as constant. Its scale is 1, or more where rounding would be seen beside that: a row that
     passes through float32 on its way to the model must remain the same row.
 
-    The columns of windows (rows, time, channels) are their channels, over all times.
+    The columns of windows (rows, time, channels) are their channels, over all times. With an
+    `encoding` values are rows of a table, and what is scaled is what it makes of them.
     """
 
     shift: Floats
     scale: Floats
     flat: tuple[int, ...] = ()  # columns that vary by no more than is resolved; not kept in files
+    encoding: Encoding | None = None
 
     @classmethod
     def standard(
@@ -55,6 +59,36 @@ class Scaler:
             values, index, weight, lambda part: (part / unit - mean) ** 2, chunk
         )
         return cls.of_moments(mean * unit, np.sqrt(var) * unit, low, high, resolution)
+
+    @classmethod
+    def of_table(
+        cls, values: NDArray[Any], index: Integers, weight: Floats, encoding: Encoding | None
+    ) -> Scaler:
+        """Scale the columns of a table, or what an encoding makes of them.
+
+        Flags and one-hot inputs have a scale of LEAST_SCALE at least, vectors that are learnt one
+        of LEAST_LEARNT: otherwise a rare level would lie far out.
+        """
+        own = cls.standard(values, index, weight)
+        if encoding is None:
+            return own
+        numbers, total = list(encoding.numbers), max(float(weight.sum()), np.finfo(float).tiny)
+        moments = np.zeros((2, encoding.width - len(numbers)))
+        for some in _chunks(values, len(index), CHUNK):
+            part = encoding.expand(values[index[some]])[:, len(numbers) :].astype(np.float64)
+            moments += np.stack([weight[some] @ part, weight[some] @ part**2]) / total
+        std = np.sqrt(np.maximum(moments[1] - moments[0] ** 2, 0.0))
+        least = [LEAST_SCALE] * len(encoding.flagged)
+        for category in encoding.categories:
+            least += [LEAST_SCALE if category.is_one_hot else LEAST_LEARNT] * category.width
+        same = {c.column for c in encoding.categories if len(c.levels) < 2}
+        flat = tuple(k for k in own.flat if k in encoding.numbers or k in same)
+        return cls(
+            np.r_[own.shift[numbers], moments[0]],
+            np.r_[own.scale[numbers], np.maximum(std, least)],
+            flat,
+            encoding,
+        )
 
     @classmethod
     def of_moments(
@@ -100,13 +134,25 @@ class Scaler:
         chunk: int = CHUNK,
     ) -> torch.Tensor:
         """Return the scaled values of some rows, in that order."""
-        out = torch.empty((len(index), *values.shape[1:]), dtype=dtype)
+        out = torch.empty((len(index), *values.shape[1:-1], len(self.scale)), dtype=dtype)
         for some in _chunks(values, len(index), chunk):
-            part = (values[index[some]] - self.shift) / self.scale
+            raw = values[index[some]]
+            raw = raw if self.encoding is None else self.encoding.expand(raw)
+            part = (raw - self.shift) / self.scale
             if np.isnan(part.sum()):
                 part[np.isnan(part)] = 0.0
             out[some] = torch.from_numpy(part)
         return out
+
+    def rows_at(self, z: Floats) -> Floats:
+        """Return rows whose numbers lie so many scales from their means, and all levels by turns.
+
+        `z` is (rows, *what networks read).
+        """
+        rows: Floats = self.shift + z * self.scale
+        if self.encoding is None:
+            return rows
+        return self.encoding.rows_of(rows[:, : len(self.encoding.numbers)])
 
 
 def _chunks(values: NDArray[Any], rows: int, chunk: int) -> Iterator[slice]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.data.accumulators import Moments, Reservoir
-from rdeepsense.data.checks import FEWEST_ROWS, check_whole
+from rdeepsense.data.checks import FEWEST_ROWS, check_whole, gaps_of
 from rdeepsense.data.kinds import GROUPS, LABELS, refuse_kind
 from rdeepsense.data.parquet import NUMBER, ParquetTable, first_repeated
 from rdeepsense.data.rows import SET_ASIDE, Pair
@@ -42,6 +42,15 @@ class ParquetSplit:
     aside: Pair | None
     values: NDArray[Any]
 
+    @property
+    def missing(self) -> str:
+        """How missing inputs are treated: "auto" fills them with the mean where there are any."""
+        if self.columns.missing != "auto":
+            return self.columns.missing
+        kept = (pair[0] for pair in (self.held, self.aside) if pair is not None)
+        lacking = (self.found.inputs.count < sum(self.found.counts)).any()
+        return "mean" if lacking or any(gaps_of(X).any() for X in kept) else "refuse"
+
 
 def split_parquet(
     table: ParquetTable,
@@ -58,6 +67,10 @@ def split_parquet(
 ) -> ParquetSplit:
     """Read the table once: what training needs to know of it, and the rows that stay in memory."""
     check_whole("memory", memory, 1)
+    if missing == "indicator":
+        raise InputError(
+            "missing = 'indicator' is for tables in memory; accepted for files: auto, mean, refuse"
+        )
     columns = _columns(table, y, groups, classes, missing)
     if table.rows < FEWEST_ROWS:
         raise InputError(f"{table.path}: has {table.rows} rows; at least {FEWEST_ROWS} are needed")

@@ -135,7 +135,7 @@ def _note(
 ) -> Booleans:
     """Take note of some rows of a row group; which of them are to train on."""
     X = np.column_stack([numbers(piece[name]) for name in columns.inputs])
-    good = np.isfinite(X) | (np.isnan(X) & (columns.missing == "mean"))
+    good = np.isfinite(X) | (np.isnan(X) & (columns.missing in ("auto", "mean")))
     _check(good, X, columns.inputs, table, part, start, "; missing='mean' fills it with the mean")
     y = _targets(piece, found, table, part, start, columns)
     if columns.groups is None:

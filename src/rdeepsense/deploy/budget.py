@@ -9,9 +9,10 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.as_exported import as_exported
-from rdeepsense.deploy.c.need import NetworkSizes, need_in_c
+from rdeepsense.deploy.c.need import NetworkSizes, encoded_numbers, need_in_c
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.distributions import AnyDistribution
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.device_budget import TrainedNetwork
 from rdeepsense.fitting.need import Need
@@ -81,7 +82,14 @@ class Budget:
             found["multiply_adds"] = int(count)
         return cls(**found)
 
-    def need(self, architecture: Architecture, shape: Shape, outputs: int, columns: int) -> Need:
+    def need(
+        self,
+        architecture: Architecture,
+        shape: Shape,
+        outputs: int,
+        columns: int,
+        encoding: Encoding | None = None,
+    ) -> Need:
         """Count what a network needs, `columns` those of its last layer."""
         if not isinstance(architecture, Dense | Periodic) or len(shape) != 1:
             raise InputError(
@@ -93,7 +101,8 @@ class Budget:
         if isinstance(architecture, Periodic):
             embedding = architecture.frequencies, architecture.width
         widths = (*architecture.hidden, columns)
-        return need_in_c(NetworkSizes(shape[0], outputs, widths, embedding), self.dtype)
+        encoded = 0 if encoding is None else encoded_numbers(encoding)
+        return need_in_c(NetworkSizes(shape[0], outputs, widths, embedding, encoded), self.dtype)
 
     def allows(self, need: Need) -> bool:
         """Tell whether a need is within every limit."""

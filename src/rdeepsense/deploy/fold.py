@@ -77,7 +77,8 @@ def fold_fitted(fitted: Fitted, epistemic: str | None = None) -> Folded:
         output = Output(output.link, output.spread, output.shift, laplace)
     dense = tuple(DenseLayer(np.ascontiguousarray(w), b) for w, b in (*layers[:-1], last))
     facts = _facts(fitted, calibration, intervals, source)
-    return Folded(facts, Layers(scaler.shift, scaler.scale, dense, embedding), output)
+    folded = Layers(scaler.shift, scaler.scale, dense, embedding, scaler.encoding)
+    return Folded(facts, folded, output)
 
 
 def fold_last(fitted: Fitted) -> tuple[Facts, DenseLayer, Output]:
@@ -165,7 +166,7 @@ def _facts(
     fitted: Fitted, calibration: Calibration | None, intervals: Intervals | None, source: str
 ) -> Facts:
     return Facts(
-        inputs=len(fitted.inputs.scaler.shift),
+        inputs=fitted.inputs.shape[-1],
         outputs=fitted.target.outputs,
         head=_name_of(fitted.network.head),
         features=fitted.inputs.names,
@@ -178,6 +179,7 @@ def _facts(
         calibration=None if calibration is None else type(calibration).__name__.lower(),
         intervals=intervals,
         guard=fitted.guard,
+        encoding=fitted.inputs.encoding,
         version=__version__,
         source=source,
     )
@@ -208,6 +210,8 @@ def _digest(
     """Compute SHA-256 of the trained numbers, to tell which model an artefact came from."""
     arrays = [array for layer in layers for array in layer]
     arrays += [] if embedding is None else list(vars(embedding).values())
+    encoding = fitted.inputs.encoding
+    arrays += [] if encoding is None else list(encoding.arrays().values())
     for scaler in (*scalers, fitted.target_scaler):
         arrays += [] if scaler is None else [scaler.shift, scaler.scale]
     if fitted.calibration is not None:

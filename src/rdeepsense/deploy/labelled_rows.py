@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.data.categories import Columns, coded
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 
@@ -35,7 +36,7 @@ class LabelledRows:
                     f"rows= has the columns {', '.join(found)}; the model was fitted on "
                     f"{', '.join(fitted.inputs.names)}"
                 )
-        X = np.asarray(rows[0])
+        X = _coded(fitted, rows[0])
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         y = _encoded(fitted, np.asarray(rows[1]))
         if X.shape[1:] != fitted.inputs.shape or len(X) != len(y):
@@ -52,6 +53,16 @@ class LabelledRows:
     def judging(self, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows that nothing was chosen on."""
         return (self.X[1::2], self.y[1::2]) if dtype == "int8" else (self.X, self.y)
+
+
+def _coded(fitted: Fitted, X: ArrayLike) -> NDArray[Any]:
+    """Turn levels into their codes."""
+    encoding = fitted.inputs.encoding
+    if encoding is not None and encoding.categories:
+        columns = Columns.of(X, every=True)
+        if columns is not None:
+            return coded(columns, encoding)
+    return np.asarray(X)
 
 
 def _encoded(fitted: Fitted, y: NDArray[Any]) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import Outputs, apart
 from rdeepsense.deploy.stored_embedding import StoredEmbedding, stored
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import REACH
 
@@ -78,9 +79,11 @@ class FloatNetwork:
     root: Singles | None = None  # of the laplace; float32 whatever the weights
     reach: float = REACH
     embedding: StoredEmbedding | None = None
+    encoding: Encoding | None = None
 
     def raw(self, X: NDArray[Any]) -> Floats:
         """Compute what `Folded.raw` gives, in float32 as on the device."""
+        X = X if self.encoding is None else self.encoding.expand(X)
         z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
         z = h = np.clip(z, -self.reach, self.reach).astype(np.float32)
         if self.embedding is not None:
@@ -111,6 +114,7 @@ def as_float32(folded: Folded) -> FloatNetwork:
         tuple(layers),
         _root(folded),
         embedding=ready.embedding,
+        encoding=ready.encoding,
     )
 
 
@@ -125,7 +129,7 @@ def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
     halves = [_halved(layer) for layer in standardised(folded.layers).dense]
     if not len(X):
         drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.layers.inputs))
-        X = folded.layers.centre + folded.layers.scale * drawn
+        X = folded.layers.rows_at(drawn)
         X = X if folded.facts.guard is None else folded.facts.guard.inside(X)
     wanted = folded.finish(wide.raw(X), X)
 
@@ -159,9 +163,11 @@ class Standardised(NamedTuple):
     per_scale: Singles
     dense: list[DenseLayer]
     embedding: StoredEmbedding | None
+    encoding: Encoding | None
 
     def read(self, X: NDArray[Any]) -> Singles:
         """Compute what the first layer reads; 0 where an input is missing."""
+        X = X if self.encoding is None else self.encoding.expand(X)
         z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
         return z if self.embedding is None else self.embedding.beside(z)
 
@@ -186,7 +192,7 @@ def standardised(layers: Layers) -> Standardised:
     if layers.embedding is not None:
         scale = layers.scale
         embedding = stored(layers.embedding, -off / scale, 1 / (scale * per_scale))
-    return Standardised(centre, per_scale, dense, embedding)
+    return Standardised(centre, per_scale, dense, embedding, layers.encoding)
 
 
 def _root(folded: Folded) -> Singles | None:

@@ -22,6 +22,7 @@ from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.deploy.networks import Standardised, standardised
 from rdeepsense.deploy.stored_embedding import StoredEmbedding
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 
 LEVELS = 32_767  # steps of an input on each side of its centre
@@ -81,9 +82,11 @@ class Int8Network:
     dtype: str = "int8"
     per_scale: NDArray[np.float32] | None = None  # what an embedding needs, as it is
     embedding: StoredEmbedding | None = None
+    encoding: Encoding | None = None
 
     def inputs(self, X: NDArray[Any]) -> NDArray[np.int64]:
         """Round to whole numbers from 0 to 2 levels."""
+        X = X if self.encoding is None else self.encoding.expand(X)
         limit = np.float32(2 * self.levels)
         z = X.astype(np.float32) - self.centre
         if self.embedding is not None:
@@ -141,7 +144,9 @@ def reach_of(folded: Folded, X: NDArray[Any], ready: Standardised) -> float:
     reach = max(LEAST_REACH, 2 * float(np.abs(scaled(X, ready)).max()))
     if folded.facts.guard is None:
         return reach
-    ends = np.stack([folded.facts.guard.low, folded.facts.guard.high])
+    low, high = folded.facts.guard.low, folded.facts.guard.high
+    encoding = folded.layers.encoding
+    ends = np.stack([low, high]) if encoding is None else encoding.ends(low, high)
     own = float(np.abs((ends - folded.layers.centre) / folded.layers.scale).max())
     return max(reach, min(1.01 * own, MOST_REACH))
 
@@ -261,7 +266,7 @@ def _without_layers(ready: Standardised, levels: int, reach: float) -> Int8Netwo
     none = np.zeros(0, np.float32)
     if ready.embedding is None:
         per_step = (2 * ready.per_scale.astype(np.float64) * levels / reach).astype(np.float32)
-        return Int8Network(ready.centre, per_step, levels, reach, (), none)
+        return Int8Network(ready.centre, per_step, levels, reach, (), none, encoding=ready.encoding)
     return Int8Network(
         ready.centre,
         np.full(1, 2 * levels / reach, np.float32),
@@ -271,6 +276,7 @@ def _without_layers(ready: Standardised, levels: int, reach: float) -> Int8Netwo
         none,
         per_scale=ready.per_scale,
         embedding=ready.embedding,
+        encoding=ready.encoding,
     )
 
 

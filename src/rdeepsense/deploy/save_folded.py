@@ -33,6 +33,8 @@ def save(folded: Folded, path: str | os.PathLike[str]) -> None:
         "targets": facts.targets,
         "target_units": facts.target_units,
         "missing": facts.missing,
+        "columns": facts.inputs,
+        "encoding": None if facts.encoding is None else facts.encoding.to_json(),
         "one_output": facts.one_output,
         "calibration": facts.calibration,
         "version": facts.version,

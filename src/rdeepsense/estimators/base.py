@@ -19,14 +19,22 @@ from rdeepsense import metrics
 from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
+from rdeepsense.data.categories import check_categorical
 from rdeepsense.data.kinds import LABELS, plain
+from rdeepsense.data.level_vectors import with_vectors
 from rdeepsense.data.names import Texts
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.rows import FitRows, Pair, check_one_split, split_rows, with_validation
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.epistemic.novelty import Novelty, bounded
 from rdeepsense.errors import InputError
-from rdeepsense.estimators.inputs import as_floats, feature_names, first_inputs, further_inputs
+from rdeepsense.estimators.inputs import (
+    KnownInputs,
+    as_floats,
+    feature_names,
+    first_inputs,
+    further_inputs,
+)
 from rdeepsense.fitting import store
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.passes import Passes, choose_device
@@ -49,14 +57,20 @@ class DistributionEstimator(BaseEstimator):
 
     Parameters
     ----------
-    missing : "refuse" or "mean", which replaces NaN inputs by the column's mean.
+    missing : NaN among the inputs. "indicator" replaces it by the column's mean, and a further
+        input says so; "mean" does without that input; "refuse" refuses it. "auto" is "indicator" if
+        training rows lack values, else "refuse"; of windows and files it is "mean" in place of
+        "indicator".
+    categorical : inputs that are categories, by name or number. "auto" takes text, yes/no and
+        categorical columns of a table, None takes all as numbers.
     keep_rows : how many validation rows the model file may carry, for export; 0 leaves them out.
     device : "auto", "cpu", "cuda" or "cuda:N".
     random_state : seed of everything random; equal seeds give equal bits on one machine.
     verbose : show progress when at a terminal.
     """
 
-    missing: str = "refuse"
+    missing: str = "auto"
+    categorical: str | Sequence[str | int] | None = "auto"
     keep_rows: int = 512
     device: str = "auto"
     random_state: RandomState = None
@@ -87,10 +101,10 @@ class DistributionEstimator(BaseEstimator):
         """
         train = self._training()
         if isinstance(X, str | os.PathLike | ParquetTable):
-            rows, target = self._read(X, y, sample_weight, validation, groups, memory)
+            rows, target, missing = self._read(X, y, sample_weight, validation, groups, memory)
         else:
-            rows, target = self._split(X, y, sample_weight, validation, groups)
-        self.fitted_ = train(rows, target, feature_names(self), self.missing)
+            rows, target, missing = self._split(X, y, sample_weight, validation, groups)
+        self.fitted_ = train(rows, target, feature_names(self), missing)
         return self
 
     def _split(
@@ -100,18 +114,23 @@ class DistributionEstimator(BaseEstimator):
         sample_weight: ArrayLike | None,
         validation: tuple[ArrayLike, ArrayLike] | None,
         groups: ArrayLike | None,
-    ) -> tuple[FitRows, Target]:
+    ) -> tuple[FitRows, Target, str]:
         """Check a table in memory, encode its targets, and split its rows."""
-        table = first_inputs(self, X, self.missing)
+        table, known = first_inputs(self, X, self.missing, self.categorical)
         weight = checks.check_weights(sample_weight, len(table))
         target, encoded = self.target_type.of(y, len(table), weight)
         target = replace(target, names=names.of_target(y))
         ways = (target.is_classes, self._after().set_aside, self._seed())
         check_one_split(validation, groups)
         if validation is None:
-            return split_rows(table, encoded, weight, groups, *ways), target
-        pair = self._further_rows("validation", validation, table.shape[1:], target)
-        return with_validation(table, encoded, weight, pair, *ways), target
+            rows = split_rows(table, encoded, weight, groups, *ways)
+        else:
+            pair = self._further_rows("validation", validation, known, target)
+            rows = with_validation(table, encoded, weight, pair, *ways)
+        if known.encoding is not None:
+            classes = target.outputs if target.is_classes else None
+            rows = with_vectors(rows, known.encoding, classes)
+        return rows, target, known.missing
 
     def _read(
         self,
@@ -121,7 +140,7 @@ class DistributionEstimator(BaseEstimator):
         validation: tuple[ArrayLike, ArrayLike] | None,
         groups: ArrayLike | None,
         memory: int,
-    ) -> tuple[FitRows, Target]:
+    ) -> tuple[FitRows, Target, str]:
         """Do the same for a table in files, which is read once."""
         raise InputError(
             f"{type(self).__name__} does not train on files ({source!r}); read the table and give "
@@ -196,8 +215,9 @@ class DistributionEstimator(BaseEstimator):
     def status(self, X: ArrayLike) -> Statuses:
         """Return what is the matter with each row, as numbers of `rdeepsense.Status`; 0 is nothing.
 
-        OUT_OF_RANGE is an input beyond what was trained on, MISSING a NaN that was not trained for:
-        rows that `predict` refuses have a status, too. The std of a flagged row is at least that of
+        OUT_OF_RANGE is an input beyond what was trained on, UNKNOWN_LEVEL a category that was
+        never seen, MISSING a NaN that was not trained for: rows that `predict` refuses have a
+        status, too. The std of a flagged row is at least that of
         the training targets, and its class probabilities are half the training frequencies; its
         mean stays.
         """
@@ -206,6 +226,14 @@ class DistributionEstimator(BaseEstimator):
     def flagged_inputs(self, X: ArrayLike) -> Booleans:
         """Tell which inputs of each row, (rows, inputs), its status is for."""
         return self.fitted_.beyond(self._any_rows(X))
+
+    def __sklearn_tags__(self) -> Any:  # Any: scikit-learn's own, which has no types
+        tags = super().__sklearn_tags__()
+        fitted = getattr(self, "fitted_", None)
+        tags.input_tags.allow_nan = (
+            self.missing != "refuse" if fitted is None else fitted.inputs.missing != "refuse"
+        )
+        return tags
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file, whole or not at all."""
@@ -275,6 +303,7 @@ class DistributionEstimator(BaseEstimator):
 
     def _after(self) -> AfterTraining:
         checks.check_choice("missing", self.missing, checks.MISSING)
+        check_categorical(self.categorical)
         checks.check_whole("keep_rows", self.keep_rows, 0)
         return AfterTraining(self._calibration(), self._sets_aside(), self.keep_rows)
 
@@ -285,22 +314,27 @@ class DistributionEstimator(BaseEstimator):
 
     def _rows(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        return further_inputs(self, X, self.missing, self.fitted_.inputs.shape)
+        return further_inputs(self, X, self._known())
 
     def _any_rows(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        return as_floats(self, X, self.fitted_.inputs.shape)
+        return as_floats(self, X, self._known())
+
+    def _known(self) -> KnownInputs:
+        inputs, guard = self.fitted_.inputs, self.fitted_.guard
+        gaps = None if guard is None else guard.missing > 0
+        return KnownInputs(inputs.shape, inputs.missing, inputs.encoding, gaps)
 
     def _further_rows(
         self,
         name: str,
         pair: tuple[ArrayLike, ArrayLike],
-        shape: tuple[int, ...],
+        known: KnownInputs,
         target: Target,
     ) -> Pair:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise InputError(f"{name} must be a pair (X, y)")
-        X = further_inputs(self, pair[0], self.missing, shape)
+        X = further_inputs(self, pair[0], known)
         return X, target.encode(pair[1], len(X))
 
     def _distribution(self, X: ArrayLike, samples: int | None) -> AnyDistribution:

@@ -1,7 +1,8 @@
-"""Checks of an estimator's X: scikit-learn's own, and windows beside tables."""
+"""Checks of an estimator's X: scikit-learn's own, windows beside tables, categories as codes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,30 +10,57 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from rdeepsense.data.checks import FEWEST_ROWS, check_filled, check_values
+from rdeepsense.arrays import Booleans
+from rdeepsense.data.categories import Categorical, Columns, coded, found_levels
+from rdeepsense.data.checks import (
+    FEWEST_ROWS,
+    check_filled,
+    check_values,
+    gaps_of,
+    resolved_missing,
+)
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.networks import Shape
 
 
-def first_inputs(estimator: BaseEstimator, X: ArrayLike, missing: str) -> NDArray[Any]:
+@dataclass(frozen=True)
+class KnownInputs:
+    """What the X of a fit was like, and so what later ones must be like."""
+
+    shape: Shape
+    missing: str  # "refuse", "mean" or "indicator"
+    encoding: Encoding | None = None
+    gaps: Booleans | None = None  # columns that lacked values
+
+
+def first_inputs(
+    estimator: BaseEstimator, X: ArrayLike, missing: str, categorical: Categorical
+) -> tuple[NDArray[Any], KnownInputs]:
     """Check the X of a fit; the estimator remembers the number of features and their names.
 
     X is (rows, features) or windows (rows, time, channels), as floats: float32 stays so, the rest
-    becomes float64.
+    becomes float64. Categories become codes, for which the encoding has no vectors yet.
     """
-    array = as_floats(estimator, X, None)
-    check_values(array, missing, feature_names(estimator))
-    if missing == "mean":
+    encoding = _found_encoding(X, categorical)
+    array = _checked(estimator, X, None, encoding)
+    names = feature_names(estimator)
+    resolved = resolved_missing(missing, array)
+    check_values(array, resolved, names)
+    gaps = None if resolved == "refuse" else gaps_of(array)
+    if gaps is not None:
         check_filled(array)
-    return array
+    if resolved == "indicator" and gaps is not None and gaps.any():
+        encoding = Encoding(array.shape[1]) if encoding is None else encoding
+        flagged = tuple(k for k in encoding.numbers if gaps[k])
+        encoding = replace(encoding, flagged=flagged)
+    return array, KnownInputs(array.shape[1:], resolved, encoding, gaps)
 
 
-def further_inputs(
-    estimator: BaseEstimator, X: ArrayLike, missing: str, shape: Shape
-) -> NDArray[Any]:
-    """Check an X whose rows must be like those of the fit, of this shape."""
-    array = as_floats(estimator, X, shape)
-    check_values(array, missing, feature_names(estimator))
+def further_inputs(estimator: BaseEstimator, X: ArrayLike, known: KnownInputs) -> NDArray[Any]:
+    """Check an X whose rows must be like those of the fit."""
+    array = as_floats(estimator, X, known)
+    check_values(array, known.missing, feature_names(estimator), known.gaps)
     return array
 
 
@@ -42,14 +70,36 @@ def feature_names(estimator: BaseEstimator) -> tuple[str, ...] | None:
     return None if names is None else tuple(str(name) for name in names)
 
 
-def as_floats(estimator: BaseEstimator, X: ArrayLike, shape: Shape | None) -> NDArray[Any]:
-    """Return X as floats, whatever they are; `shape` is that of known rows, None in a fit."""
+def as_floats(estimator: BaseEstimator, X: ArrayLike, known: KnownInputs) -> NDArray[Any]:
+    """Return rows like those of the fit as floats, whatever they are."""
+    return _checked(estimator, X, known.shape, known.encoding)
+
+
+def _found_encoding(X: ArrayLike, categorical: Categorical) -> Encoding | None:
+    """Find the levels of the columns that are categories; None where there are none."""
+    columns = Columns.of(X, every=not (categorical is None or isinstance(categorical, str)))
+    chosen = [] if columns is None else columns.chosen(categorical)
+    return found_levels(columns, chosen) if columns is not None and chosen else None
+
+
+def _checked(
+    estimator: BaseEstimator, X: ArrayLike, shape: Shape | None, encoding: Encoding | None
+) -> NDArray[Any]:
+    """Return X as floats; `shape` is that of known rows, None in a fit."""
     options: dict[str, Any] = {
         "dtype": (np.float64, np.float32),
         "ensure_all_finite": False,
         "ensure_min_samples": FEWEST_ROWS if shape is None else 1,
     }
     array: NDArray[Any]
+    if encoding is not None and encoding.categories:
+        columns = Columns.of(X, every=True)
+        if columns is not None:
+            if not hasattr(X, "shape"):
+                X = np.array(X, dtype=object)
+            validate_data(estimator, X, reset=shape is None, skip_check_array=True)
+            array = check_array(coded(columns, encoding), **options)
+            return array
     axes = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
     if axes != 3 and (shape is None or len(shape) != 2):
         # It also remembers or compares the number of features and their names.

@@ -18,6 +18,7 @@ from rdeepsense.data.stream import split_parquet
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import DistributionEstimator, Files, Train
+from rdeepsense.estimators.inputs import KnownInputs
 from rdeepsense.fitting.candidates import Candidate
 from rdeepsense.fitting.network_fit import fit_networks
 from rdeepsense.fitting.spec import FitSpec
@@ -129,7 +130,7 @@ class NetworkEstimator(DistributionEstimator):
         validation: tuple[ArrayLike, ArrayLike] | None,
         groups: ArrayLike | None,
         memory: int,
-    ) -> tuple[FitRows, Target]:
+    ) -> tuple[FitRows, Target, str]:
         checks.check_whole("memory", memory, 1)
         if sample_weight is not None:
             raise InputError(
@@ -156,5 +157,6 @@ class NetworkEstimator(DistributionEstimator):
         target = replace(target, names=tuple(split.columns.targets))
         pair = None
         if validation is not None:
-            pair = self._further_rows("validation", validation, (len(inputs),), target)
-        return ParquetRows.of(split, target, pair), target
+            known = KnownInputs((len(inputs),), split.missing)
+            pair = self._further_rows("validation", validation, known, target)
+        return ParquetRows.of(split, target, pair), target, split.missing

@@ -75,8 +75,9 @@ def _tried(
     best = min(judged, key=lambda one: one.trial.nll)
     tried = tried_as(architecture, size, best.trial.nll)
     if spec.budget is not None:
-        shape, outputs = trainer.rows.X.shape[1:], trainer.target.outputs
-        tried = replace(tried, need=need_of(spec, architecture, shape, outputs))
+        shape, outputs = trainer.rows.network_shape, trainer.target.outputs
+        need = need_of(spec, architecture, shape, outputs, trainer.rows.encoding)
+        tried = replace(tried, need=need)
     return tried, best
 
 

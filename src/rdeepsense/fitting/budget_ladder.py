@@ -7,6 +7,7 @@ None that does not fit is ever trained.
 
 from __future__ import annotations
 
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.device_budget import DeviceBudget
 from rdeepsense.fitting.ladder import (
@@ -31,29 +32,39 @@ EMBEDDINGS = ((16, 8), (8, 4), (4, 2))  # frequencies of each input, and numbers
 Widths = tuple[int, ...]
 
 
-def need_of(spec: FitSpec, architecture: Architecture, shape: Shape, outputs: int) -> Need:
+def need_of(
+    spec: FitSpec,
+    architecture: Architecture,
+    shape: Shape,
+    outputs: int,
+    encoding: Encoding | None = None,
+) -> Need:
     """Count what an architecture needs with the largest of the heads that are tried."""
     assert spec.budget is not None
     heads = (head_named(candidate.likelihood) for candidate in spec.grid)
     columns = outputs * max(head.link.columns for head in heads)
-    return spec.budget.need(architecture, shape, outputs, columns)
+    return spec.budget.need(architecture, shape, outputs, columns, encoding)
 
 
-def check_budget(spec: FitSpec, rows: int, shape: Shape, outputs: int) -> None:
+def check_budget(
+    spec: FitSpec, rows: int, shape: Shape, outputs: int, encoding: Encoding | None = None
+) -> None:
     """Refuse a budget that nothing to be tried fits in, saying what the smallest needs."""
     if spec.budget is None:
         return
     if spec.open_architecture:
-        ladder_within(spec, rows, shape, outputs)
+        ladder_within(spec, rows, shape, outputs, encoding)
         return
-    need = need_of(spec, spec.architecture, shape, outputs)
+    need = need_of(spec, spec.architecture, shape, outputs, encoding)
     if not spec.budget.allows(need):
         raise InputError(
             f'{_told(spec.budget, spec.architecture, need)}; hidden="auto" chooses one that fits'
         )
 
 
-def ladder_within(spec: FitSpec, rows: int, shape: Shape, outputs: int) -> tuple[Architecture, ...]:
+def ladder_within(
+    spec: FitSpec, rows: int, shape: Shape, outputs: int, encoding: Encoding | None = None
+) -> tuple[Architecture, ...]:
     """Return what to try on a table of so many rows; one alone where they are few.
 
     The most promising come first, because the clock may cut the search (`max_seconds`).
@@ -62,13 +73,13 @@ def ladder_within(spec: FitSpec, rows: int, shape: Shape, outputs: int) -> tuple
     assert budget is not None
 
     def fits(architecture: Architecture) -> bool:
-        return budget.allows(need_of(spec, architecture, shape, outputs))
+        return budget.allows(need_of(spec, architecture, shape, outputs, encoding))
 
     layers = _layers(rows)
     dense = [Dense(hidden) for hidden in _thinned([h for h in layers if fits(Dense(h))])]
     if not dense:
         least = Dense(layers[0])
-        need = need_of(spec, least, shape, outputs)
+        need = need_of(spec, least, shape, outputs, encoding)
         raise InputError(f"{_told(budget, least, need)}, and is the smallest that is tried")
     if rows < FEW_ROWS:
         return (dense[-1],)

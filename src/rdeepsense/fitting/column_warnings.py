@@ -17,6 +17,7 @@ from rdeepsense.fitting.target import Target
 
 SMALL, LARGE = 1e-30, 1e30  # float32 ends at 1e-38 and 3e38
 FAR = 100  # inter-quartile ranges that a standard deviation may be
+UNIQUE = 0.5  # levels of a row: a category with more is a name of the row
 LISTED = 5  # columns that are named
 SOME = 10_000  # rows, or times of windows, that tell the inter-quartile range
 RESCALE = (
@@ -38,8 +39,16 @@ def warn_of_columns(
     heavy_tailed: bool,
 ) -> None:
     """Name the columns that a user should look at; `heavy_tailed` heads stand targets far out."""
-    said = [str(k) if names is None else repr(names[k]) for k in range(len(inputs.scale))]
-    _warn("X", said, rows.X, inputs, inputs.scale, MEND_INPUT)
+    said = [str(k) if names is None else repr(names[k]) for k in range(rows.X.shape[-1])]
+    X = rows.X
+    if rows.encoding is not None:  # levels and flags are as they are
+        _warn_of_levels(rows, said)
+        numbers = list(rows.encoding.numbers)
+        X, said = X[:: max(1, len(X) // SOME)][:, numbers], [said[k] for k in numbers]
+        flat = tuple(k for k, column in enumerate(numbers) if column in inputs.flat)
+        inputs = Scaler(inputs.shift[: len(numbers)], inputs.scale[: len(numbers)], flat)
+    if X.shape[-1]:
+        _warn("X", said, X, inputs, inputs.scale, MEND_INPUT)
     if targets is None:
         return
     y = rows.y.reshape(len(rows.y), -1)
@@ -50,6 +59,20 @@ def warn_of_columns(
     # Rows far out among those that validate are seen by the calibration.
     std = np.maximum(targets.scale, np.maximum(_std(y), _std(held)))
     _warn("y", said, y, targets, std, None if heavy_tailed else MEND_TARGET)
+
+
+def _warn_of_levels(rows: FitRows, said: Sequence[str]) -> None:
+    """Name the categories that tell single rows apart."""
+    assert rows.encoding is not None
+    found = [c for c in rows.encoding.categories if len(c.levels) > UNIQUE * len(rows.X)]
+    chosen = np.isin(np.arange(len(said)), [c.column for c in found])
+    if found:
+        warnings.warn(
+            f"{_listed('X', said, chosen)[1]}: {len(found[0].levels):,} levels in {len(rows.X):,} "
+            "rows, so that most are of one row alone and teach nothing: leave it out",
+            ColumnWarning,
+            stacklevel=2,
+        )
 
 
 def _warn(

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from rdeepsense.calibration import KINDS
 from rdeepsense.container import Header
 from rdeepsense.data.names import KEPT
+from rdeepsense.encoding import check_encoding, without_tables
 from rdeepsense.errors import InputError
 from rdeepsense.fields import (
     DTYPE,
@@ -74,6 +75,8 @@ OPTIONAL = {
     "architecture": OBJECT,
     "method": choice(*MODELS),
     "epistemic": OBJECT,
+    "missing": choice("refuse", "mean", "indicator"),  # before it was a parameter alone
+    "encoding": OBJECT,
 }
 PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
 NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}
@@ -147,6 +150,10 @@ def check_header(header: Header) -> None:
             f"input_shape = {list(shape)} does not fit features = {features}, or a row has more "
             f"than {MOST_NUMBERS} numbers"
         )
+    if "encoding" in header:
+        if len(shape) != 1:
+            raise InputError("encoding is there for windows, which have none")
+        check_encoding(header["encoding"], features)
     names = header["feature_names"]
     if names is not None and len(names) != features:
         raise InputError(f"feature_names has {len(names)} names for {features} features")
@@ -173,6 +180,23 @@ def check_header(header: Header) -> None:
 def shape_of(header: Header) -> tuple[int, ...]:
     """Return the shape of a row; files of the first versions have the features alone."""
     return tuple(header.get("input_shape", (header["features"],)))
+
+
+def missing_of(header: Header) -> str:
+    """Return how missing values are treated; earlier files say so among the parameters alone."""
+    said = header.get("missing", header["params"].get("missing", "refuse"))
+    return said if said in ("mean", "indicator") else "refuse"
+
+
+def network_shape_of(header: Header, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape of what networks read of a row; tables of levels have these shapes."""
+    if "encoding" not in header:
+        return shape_of(header)
+    found = without_tables(header["encoding"], header["features"])
+    wide = sum(shape[1] for shape in found.shapes(shapes).values())
+    if not 0 < found.width + wide <= MOST_NUMBERS:
+        raise InputError(f"encoding makes {found.width + wide} numbers of a row")
+    return (found.width + wide,)
 
 
 def outputs_of(target: Json) -> int:

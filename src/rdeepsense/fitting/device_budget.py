@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.encoding import Encoding
 from rdeepsense.fitting.need import Need
 from rdeepsense.fitting.target import Target
 from rdeepsense.networks import Architecture, Shape
@@ -34,10 +35,18 @@ class TrainedNetwork:
 class DeviceBudget(Protocol):
     """A device's limits, and the form that networks have there."""
 
-    def need(self, architecture: Architecture, shape: Shape, outputs: int, columns: int) -> Need:
+    def need(
+        self,
+        architecture: Architecture,
+        shape: Shape,
+        outputs: int,
+        columns: int,
+        encoding: Encoding | None,
+    ) -> Need:
         """Count what a network of so many columns in its last layer needs, before any training.
 
-        An architecture that has no form there is refused with the reason.
+        `encoding` makes rows of that shape of a table with categories or holes. An architecture
+        that has no form there is refused with the reason.
         """
 
     def allows(self, need: Need) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from rdeepsense.arrays import Floats, RandomState
+from rdeepsense.data.categories import Columns
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 
@@ -31,11 +32,13 @@ def distillation_set(
     if not hasattr(teacher, "predict_dist"):
         raise InputError(f"the teacher is a {type(teacher).__name__}, which has no predict_dist")
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    rows = np.asarray(X, dtype=np.float64)
-    near = [rows] + [
-        rows + NEARBY * np.nanstd(rows, axis=0) * rng.standard_normal(rows.shape)
-        for _ in range(NEIGHBOURS)
-    ]
+    rows, numbers = _taken(X)
+    values = rows[:, numbers].astype(np.float64)
+    near = [rows]
+    for _ in range(NEIGHBOURS):
+        moved = values + NEARBY * np.nanstd(values, axis=0) * rng.standard_normal(values.shape)
+        near.append(rows.copy())
+        near[-1][:, numbers] = moved
     places = np.concatenate(near)
     dist = teacher.predict_dist(_like(X, places))
     levels = (np.arange(QUANTILES) + rng.random((len(places), QUANTILES))) / QUANTILES
@@ -55,7 +58,20 @@ def distillation_set(
     return _like(X, table), targets, weight
 
 
-def _like(X: ArrayLike, values: Floats) -> ArrayLike:
+def _taken(X: ArrayLike) -> tuple[NDArray[Any], list[int] | slice]:
+    """Return the rows, as objects where some columns are categories, and which are numbers."""
+    columns = Columns.of(X)
+    chosen = [] if columns is None else columns.chosen("auto")
+    if columns is None or not chosen:
+        return np.asarray(X, dtype=np.float64), slice(None)
+    numbers = [k for k in range(len(columns.values)) if k not in chosen]
+    rows = np.empty((len(columns.objects(0)), len(columns.values)), dtype=object)
+    for k in range(rows.shape[1]):
+        rows[:, k] = columns.numbers(k) if k in numbers else columns.objects(k)
+    return rows, numbers
+
+
+def _like(X: ArrayLike, values: NDArray[Any]) -> ArrayLike:
     """Return the values as a table of X's kind, so that feature names are kept."""
     if hasattr(X, "columns") and not isinstance(X, np.ndarray):
         table: Any = type(X)  # of pandas or polars

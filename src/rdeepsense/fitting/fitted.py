@@ -20,6 +20,7 @@ from rdeepsense.data.rows import FitRows, Pair
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.encoding import Encoding
 from rdeepsense.epistemic.classes import mutual_information
 from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
@@ -44,9 +45,19 @@ class Inputs:
 
     shape: Shape
     names: Texts | None
-    missing: str  # "refuse" or "mean"
+    missing: str  # "refuse", "mean" or "indicator"
     scaler: Scaler
     units: Texts | None = None
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """What becomes of columns that are categories, or lack values; None without any."""
+        return self.scaler.encoding
+
+    @property
+    def network_shape(self) -> Shape:
+        """The shape of what networks read of a row."""
+        return self.shape if self.encoding is None else (self.encoding.width,)
 
     @property
     def constant(self) -> Texts:
@@ -219,10 +230,21 @@ def score(held_out: HeldOutPredictions, calibration: Calibration | None) -> dict
     return metrics.evaluate(dist, held_out.y)
 
 
-def keep(held_out: HeldOutPredictions, after: AfterTraining, seed: int) -> Pair:
-    """Choose held-out rows for the model file, in their order."""
+def inputs_of(rows: FitRows, names: Texts | None, missing: str, scaler: Scaler) -> Inputs:
+    """Say what rows a model takes that was trained on some with this scaler."""
+    if scaler.encoding is not None:
+        scaler = replace(scaler, encoding=scaler.encoding.settled)
+    return Inputs(rows.X.shape[1:], names, missing, scaler)
+
+
+def keep(
+    held_out: HeldOutPredictions, after: AfterTraining, seed: int, encoding: Encoding | None = None
+) -> Pair:
+    """Choose held-out rows for the model file, in their order; codes as later rows have them."""
     chosen = np.random.default_rng(seed).permutation(len(held_out.y))[: after.keep_rows]
-    return held_out.X[np.sort(chosen)], held_out.y[np.sort(chosen)]
+    X = held_out.X[np.sort(chosen)]
+    X = X if encoding is None else encoding.settled_codes(X)
+    return X, held_out.y[np.sort(chosen)]
 
 
 def guard_for(rows: FitRows, target: Target, target_scaler: Scaler | None) -> Guard:
@@ -230,10 +252,14 @@ def guard_for(rows: FitRows, target: Target, target_scaler: Scaler | None) -> Gu
     part = rows.rows
     # Chosen before they are copied: the table may be large.
     X = rows.X[part.index[:: every(len(part), math.prod(rows.X.shape[1:]))]]
+    levels = None
+    if rows.encoding is not None:
+        X, found = rows.encoding.settled_codes(X), rows.encoding.counts
+        levels = found if found.any() else None
     if target_scaler is None:
         counts = np.bincount(rows.y[part.index], part.weight, target.outputs)
-        return Guard.fit(X, counts / counts.sum())
-    return Guard.fit(X, target_scaler.scale)
+        return Guard.fit(X, counts / counts.sum(), levels)
+    return Guard.fit(X, target_scaler.scale, levels)
 
 
 def with_conformal(fitted: Fitted, aside: Pair | None, device: torch.device) -> Fitted:

@@ -27,12 +27,13 @@ def fold_weights(
     """
     weight = torch.ones(len(rows)) if rows.weight is None else rows.weight.cpu()
     held = torch.from_numpy(fold == np.arange(FOLDS)[:, None])
-    held = held.repeat_interleave(members, 0).repeat(candidates, 1)
+    held = held.repeat_interleave(members, 0).repeat(candidates, 1 + rows.copies)
     inside = (weight * ~held).to(rows.x)
     outside = (weight * held).to(rows.x)
+    own = slice(len(fold))  # nobody is judged by copies
     return (
         replace(rows, weight=inside / inside.mean(1, keepdim=True)),
-        replace(rows, weight=outside),
+        replace(rows, x=rows.x[own], y=rows.y[own], weight=outside[:, own], copies=0),
     )
 
 

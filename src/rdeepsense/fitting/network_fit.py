@@ -12,9 +12,9 @@ from rdeepsense.fitting.column_warnings import warn_of_columns
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import (
     Fitted,
-    Inputs,
     Networks,
     guard_for,
+    inputs_of,
     keep,
     score,
     with_conformal,
@@ -32,9 +32,9 @@ def fit_networks(
     spec: FitSpec, rows: FitRows, target: Target, names: Texts | None, missing: str
 ) -> Fitted:
     """Train what the specification leaves open and choose; calibrate, and keep what is needed."""
-    check_budget(spec, len(rows.rows), rows.X.shape[1:], target.outputs)
+    check_budget(spec, len(rows.rows), rows.network_shape, target.outputs, rows.encoding)
     if not spec.open_architecture:
-        spec.architecture.check(rows.X.shape[1:])
+        spec.architecture.check(rows.network_shape)
     trainer = (
         StreamTrainer(spec, rows, target)
         if isinstance(rows, ParquetRows)
@@ -65,11 +65,11 @@ def fit_networks(
         )
     training = trained.training
     if spec.budget is not None:
-        shape, outputs = rows.X.shape[1:], target.outputs
-        need = need_of(spec, trainer.spec.architecture, shape, outputs)
+        own, shape = trainer.spec.architecture, rows.network_shape
+        need = need_of(spec, own, shape, target.outputs, rows.encoding)
         told = {**spec.budget.to_json(), "need": need.to_json()}
         training = replace(training, details={**training.details, "budget": told})
-    inputs = Inputs(rows.X.shape[1:], names, missing, trainer.input_scaler)
+    inputs = inputs_of(rows, names, missing, trainer.input_scaler)
     fitted = Fitted(
         spec.method,
         inputs,
@@ -86,7 +86,7 @@ def fit_networks(
         replace(training, constant_inputs=inputs.constant),
         trained.selection,
         score(trained.held_out, trained.calibration),
-        keep(trained.held_out, spec.after, rows.seed),
+        keep(trained.held_out, spec.after, rows.seed, rows.encoding),
         epistemic,
         guard=guard_for(rows, target, trained.target_scaler),
     )

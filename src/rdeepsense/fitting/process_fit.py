@@ -17,8 +17,8 @@ from rdeepsense.data.scaling import Scaler
 from rdeepsense.fitting.column_warnings import warn_of_columns
 from rdeepsense.fitting.fitted import (
     Fitted,
-    Inputs,
     guard_for,
+    inputs_of,
     keep,
     score,
     with_conformal,
@@ -66,11 +66,10 @@ def fit_process(
     spec: ProcessSpec, rows: FitRows, target: Target, names: Texts | None, missing: str
 ) -> Fitted:
     """Learn kernel, noise and inducing points; calibrate, and keep what is needed."""
-    shape = rows.X.shape[1:]
-    check_table(shape)
+    check_table(rows.network_shape)
     part = rows.train
     kind = spec.kind_for(len(part))
-    scaler = Scaler.standard(rows.X, part.index, part.weight)
+    scaler = Scaler.of_table(rows.X, part.index, part.weight, rows.encoding)
     target_scaler = target.scaler(rows.y, part, None if target.is_classes else "standard")
     warn_of_columns(rows, scaler, names, target, target_scaler, heavy_tailed=False)
     process, training = _learn(spec, kind, rows, target, scaler, target_scaler)
@@ -81,7 +80,7 @@ def fit_process(
     fitted_calibration = None
     if spec.after.calibration is not None:
         fitted_calibration = calibration.fit(spec.after.calibration, dist, y, held.relative_weight)
-    inputs = Inputs(shape, names, missing, scaler)
+    inputs = inputs_of(rows, names, missing, scaler)
     fitted = Fitted(
         spec.method,
         inputs,
@@ -92,7 +91,7 @@ def fit_process(
         replace(training, constant_inputs=inputs.constant),
         None,
         score(held_out, fitted_calibration),
-        keep(held_out, spec.after, rows.seed),
+        keep(held_out, spec.after, rows.seed, rows.encoding),
         guard=guard_for(rows, target, target_scaler),
     )
     return with_conformal(fitted, rows.aside, spec.device)

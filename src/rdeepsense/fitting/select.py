@@ -68,10 +68,10 @@ def select(trainer: Trainer) -> TrainedModel:
 
 def _offered(trainer: Trainer) -> tuple[Architecture, ...]:
     """Return the architectures to choose among."""
-    spec, rows, shape = trainer.spec, trainer.row_count, trainer.rows.X.shape[1:]
+    spec, rows, shape = trainer.spec, trainer.row_count, trainer.rows.network_shape
     if spec.budget is None:
         return ladder(rows, shape)
-    return ladder_within(spec, rows, shape, trainer.target.outputs)
+    return ladder_within(spec, rows, shape, trainer.target.outputs, trainer.rows.encoding)
 
 
 def _the_only_one(trainer: Trainer, trained: TrainedModel) -> TriedArchitecture:
@@ -145,7 +145,7 @@ def _on_all_rows(trainer: Trainer, trained: TrainedModel, lengths: LengthSearch)
     """
     part, held = trainer.rows.rows, trained.training.validation_rows
     rows = trainer.training_rows(part, trained.target_scaler)
-    more = max(1, len(rows) // lengths.best.batch_size) / lengths.per_epoch
+    more = max(1, rows.total // lengths.best.batch_size) / lengths.per_epoch
     networks, record, schedule = trainer.train(
         [trained.candidate],
         1,
@@ -156,7 +156,7 @@ def _on_all_rows(trainer: Trainer, trained: TrainedModel, lengths: LengthSearch)
     )
     if trainer.interrupted:
         return trained
-    report = trainer.report(record, schedule, slice(None), len(rows), held)
+    report = trainer.report(record, schedule, slice(None), len(part), held)
     report = replace(report, validated=THEN_ALL_ROWS)
     return replace(trained, networks=tuple(networks), trained_on=part, training=report)
 
@@ -184,7 +184,7 @@ def _cross_validated(trainer: Trainer, length: Length | None) -> TrainedModel:
     candidate, calibration = leader.trial.candidate, leader.calibration
     held_out, scaler, schedule = options[board.leader]
     rows = trainer.training_rows(part, scaler)
-    lengths = LengthSearch(schedule, len(rows), size, leader.trial)
+    lengths = LengthSearch(schedule, rows.total, size, leader.trial)
     may = trainer.spec.epochs is None and length is None
     while may and (other := lengths.next()) is not None and trainer.goes_on():
         inside, outside = fold_weights(rows, fold, members, 1)
@@ -197,7 +197,7 @@ def _cross_validated(trainer: Trainer, length: Length | None) -> TrainedModel:
         [candidate], 1, rows, rows, lengths.kept or length, stop_at=lengths.trial.best_step
     )
     how = f"{FOLDS}-fold cross-validation"
-    report = trainer.report(record, schedule, slice(None), len(rows), len(rows))
+    report = trainer.report(record, schedule, slice(None), len(part), len(part))
     return TrainedModel(
         candidate,
         tuple(networks),

@@ -20,10 +20,16 @@ from rdeepsense.calibration import KINDS, Calibration
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data.names import KEPT
 from rdeepsense.data.scaling import Scaler
+from rdeepsense.encoding import encoding_of
 from rdeepsense.epistemic import Laplace
 from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.description import check_header, shape_of
+from rdeepsense.fitting.description import (
+    check_header,
+    missing_of,
+    network_shape_of,
+    shape_of,
+)
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
 from rdeepsense.fitting.passes import Passes
@@ -46,6 +52,7 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         "features": fitted.inputs.shape[-1],
         "input_shape": list(fitted.inputs.shape),
         "feature_names": model_file.plain(fitted.inputs.names),
+        "missing": fitted.inputs.missing,
         "target": fitted.target.to_json(),
         "target_names": model_file.plain(fitted.target.names),
         "target_units": model_file.plain(fitted.target.units),
@@ -68,6 +75,9 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
     for name, scaler in (("input", fitted.inputs.scaler), ("target", fitted.target_scaler)):
         if scaler is not None:
             tensors |= {f"{name}.shift": scaler.shift, f"{name}.scale": scaler.scale}
+    if fitted.inputs.encoding is not None:
+        header["encoding"] = fitted.inputs.encoding.to_json()
+        tensors |= fitted.inputs.encoding.arrays()
     if fitted.calibration is not None:
         tensors |= model_file.named("calibration", fitted.calibration.arrays())
     if fitted.conformal is not None:
@@ -109,14 +119,18 @@ def restore(
     if passes is None:
         model = _process(header, _taken("gp", tensors), target)
     else:
-        model = read_networks(header, tensors, shape, passes, network)
+        shapes = {name: array.shape for name, array in tensors.items()}
+        model = read_networks(header, tensors, network_shape_of(header, shapes), passes, network)
     kept = {name: array.copy() for name, array in tensors.items()}
     tensors.clear()
+    encoding = None
+    if "encoding" in header:
+        encoding = encoding_of(header["encoding"], header["features"], kept)
     inputs = Inputs(
         shape,
         None if names is None else tuple(names),
-        header["params"].get("missing", "refuse"),
-        Scaler(kept["input.shift"], kept["input.scale"]),
+        missing_of(header),
+        Scaler(kept["input.shift"], kept["input.scale"], encoding=encoding),
     )
     scaler = None
     if "target.shift" in kept:

@@ -1,10 +1,12 @@
 """The tensors of a model file: names, the shapes that fit its header, and the range of each.
 
-    input.shift, .scale          (channels,), the last axis of a row
+    input.shift, .scale          (channels,), the last axis of what networks read of a row
+    encoding.K                   (levels + 2, width), the vectors of a category
     target.shift, .scale         (outputs,), of numbers alone
     calibration.*                by its kind; the same under epistemic.laplace and epistemic.delta
     conformal.scores, .group     (rows, outputs), of classes (rows, 1); (rows,)
-    guard.low, .high, .missing   (channels,); .fallback (outputs,), of classes their frequencies
+    guard.low, .high, .missing   (channels,), of the row itself; .levels too, with categories
+    guard.fallback               (outputs,), of classes their frequencies
     novelty.*                    columns, components and Gaussians that agree
     rows.X, .y                   (rows, *input_shape), (rows, *target.shape)
     epistemic.root               square; .ratio, .noise_share (outputs,)
@@ -22,10 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense import encoding
 from rdeepsense.container import Header
+from rdeepsense.encoding import without_tables
 from rdeepsense.epistemic.novelty import SCORES
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.description import outputs_of, shape_of
+from rdeepsense.fitting.description import missing_of, network_shape_of, outputs_of, shape_of
 from rdeepsense.guard import FURTHEST
 from rdeepsense.model_file import Tensors
 from rdeepsense.training.checkpoint_state import LARGEST_WEIGHT
@@ -70,6 +74,10 @@ def check_tensors(header: Header, tensors: Tensors) -> None:
     _check_order(tensors)
     if "guard.low" in tensors:
         _check_guard(tensors, "classes" in header["target"])
+    if "guard.levels" in tensors:
+        counts = without_tables(header["encoding"], header["features"]).counts
+        if not np.array_equal(tensors["guard.levels"], counts):
+            raise InputError("guard.levels does not fit the encoding")
 
 
 def check_range(name: str, array: NDArray[Any], numbers: Numbers) -> None:
@@ -93,8 +101,10 @@ def _wanted(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
     """Name all tensors but those of networks."""
     shape, target = shape_of(header), header["target"]
     outputs, classes = outputs_of(target), "classes" in target
-    yield "input.shift", Numbers(shape[-1:], -1e308, 1e308)
-    yield "input.scale", Numbers(shape[-1:], TINY, 1e308)
+    read = network_shape_of(header, shapes)
+    yield "input.shift", Numbers(read[-1:], -1e308, 1e308)
+    yield "input.scale", Numbers(read[-1:], TINY, 1e308)
+    yield from _encoding(header, shapes)
     if not classes:
         yield "target.shift", Numbers((outputs,))
         yield "target.scale", Numbers((outputs,), TINY)
@@ -111,10 +121,10 @@ def _wanted(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
         yield "guard.missing", Numbers(shape[-1:], 0.0, 1.0)
         yield "guard.fallback", Numbers((outputs,), 0.0, 1.0 if classes else LARGEST)
     if any(name.startswith("novelty.") for name in shapes):
-        yield from _novelty(shape, shapes)
+        yield from _novelty(read, shapes)
     if "rows.X" in shapes or "rows.y" in shapes:
         rows = _length(shapes, "rows.X")
-        gaps = header["params"].get("missing") == "mean"
+        gaps = missing_of(header) != "refuse"
         yield "rows.X", Numbers((rows, *shape), -1e308, 1e308, gaps=gaps)
         if classes:
             yield "rows.y", Numbers((rows,), 0, outputs - 1, "i")
@@ -128,7 +138,18 @@ def _wanted(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
         for method, kind in header["epistemic"]["calibrations"].items():
             yield from _calibration(f"epistemic.{method}", kind, header, shapes)
     if "architecture" not in header:
-        yield from _process(header["method"], shape[0], outputs, shapes)
+        yield from _process(header["method"], read[0], outputs, shapes)
+
+
+def _encoding(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
+    """Name the tables of levels, and what the guard has of them."""
+    if "encoding" not in header:
+        return
+    found = without_tables(header["encoding"], header["features"])
+    for name, shape in found.shapes(shapes).items():
+        yield name, Numbers(shape, -encoding.LARGEST, encoding.LARGEST)
+    if found.categories:
+        yield "guard.levels", Numbers(shape_of(header), 0.0, encoding.MOST_LEVELS)
 
 
 def _calibration(

@@ -18,6 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 from rdeepsense import calibration, metrics
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Calibration
+from rdeepsense.data.further_holes import FurtherHoles
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.data.splits import Part
@@ -87,6 +88,7 @@ class Trainer:
     def __init__(self, spec: FitSpec, rows: FitRows, target: Target) -> None:
         self.spec, self.rows, self.target = spec, rows, target
         self.input_scaler = self._input_scaler(rows.train)
+        self.holes = FurtherHoles.of(rows, target.outputs if target.is_classes else None)
         self.interrupted = False  # then no further bank is begun, and the trained ones compete
         self.cut = False  # the same, by the clock
         self.about = ""  # said before what is shown of the progress
@@ -120,9 +122,23 @@ class Trainer:
         """Fit the scale on which the head of a likelihood sees the targets."""
         return self.target.scaler(self.rows.y, part, head_named(likelihood).scaling)
 
+    @property
+    def copies(self) -> int:
+        """How many copies with further holes follow the rows of a part that are trained on."""
+        return 0 if self.holes is None else self.holes.copies
+
     def training_rows(self, part: Part, scaler: Scaler | None) -> Rows:
-        """Scale the rows of a part, on the device."""
-        return self._rows(self.rows.X, self.rows.y, part, scaler)
+        """Scale the rows of a part, on the device, and their copies with further holes."""
+        rows = self._rows(self.rows.X, self.rows.y, part, scaler)
+        if self.holes is None:
+            return rows
+        times, weight = 1 + self.copies, rows.weight
+        return Rows(
+            self.holes.drawn(rows.x, self.input_scaler),
+            rows.y.repeat(times, *[1] * (rows.y.ndim - 1)),
+            None if weight is None else weight.repeat(times),
+            self.copies,
+        )
 
     def validation_rows(self, scaler: Scaler | None) -> Rows:
         """Scale the validation rows, on the device."""
@@ -191,7 +207,7 @@ class Trainer:
 
     def network(self, candidate: Candidate, member: int) -> StochasticNetwork:
         """Build and convert a network, its layers drawn from the seed."""
-        shape, outputs = self.rows.X.shape[1:], self.target.outputs
+        shape, outputs = self.rows.network_shape, self.target.outputs
         network = built(self.spec.architecture, shape, outputs, member, self.rows.seed)
         converted = convert(
             network,
@@ -258,10 +274,12 @@ class Trainer:
         }
         seed = details.pop("seed")
         validated = "validation rows" if self.rows.split_off else "validation rows given"
+        if self.copies:
+            details["copies_with_holes"] = self.copies
         return TrainingReport(seed, rows, held, validated, details)
 
     def _input_scaler(self, part: Part) -> Scaler:
-        return Scaler.standard(self.rows.X, part.index, part.weight)
+        return Scaler.of_table(self.rows.X, part.index, part.weight, self.rows.encoding)
 
     def _rows(self, X: NDArray[Any], y: NDArray[Any], part: Part, scaler: Scaler | None) -> Rows:
         device = self.spec.device

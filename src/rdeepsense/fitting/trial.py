@@ -29,12 +29,12 @@ SMALL = 1 << 21  # numbers, of which a copy takes 16 MiB
 
 def try_model(fitted: Fitted) -> None:
     """Refuse a model that has no finite prediction for the rows that it should know best."""
-    scaler, shape = fitted.inputs.scaler, fitted.inputs.shape
+    scaler, shape = fitted.inputs.scaler, fitted.inputs.network_shape
     if isinstance(fitted.model, Networks) and math.prod(shape) > LONG:
         shape = example_shape(fitted.model.architecture, shape)
-    whole = shape == fitted.inputs.shape
+    whole = shape == fitted.inputs.network_shape
     steps = np.array([0.0, 1.0, -1.0]).reshape(-1, *[1] * len(shape))
-    rows = np.broadcast_to(scaler.shift + steps * scaler.scale, (len(steps), *shape))
+    rows = scaler.rows_at(np.broadcast_to(steps, (len(steps), *shape)))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for dist in _predicted(fitted, rows):

@@ -24,6 +24,7 @@ class Rows:
     x: Tensor
     y: Tensor
     weight: Tensor | None = None
+    copies: int = 0  # of each row, all below the rows themselves; an epoch is no longer for them
 
     def __len__(self) -> int:
         return len(self.x)
@@ -31,7 +32,7 @@ class Rows:
     @property
     def total(self) -> int:
         """Rows of an epoch."""
-        return len(self)
+        return len(self) // (1 + self.copies)
 
     def turn_to(self, window: int) -> None:
         """Bring the rows of this window; in memory every window is the whole table."""

@@ -40,7 +40,7 @@ class CompiledRunner:
         status = np.empty(len(rows), dtype=np.uint8)
         all_flags = self.rows(_address(rows), _address(out), _address(status), len(rows))
         if all_flags and (np.isinf(rows) & np.isfinite(X)).any():
-            self.facts.check(rows)  # says which value float32 cannot hold
+            self.facts.refuse(rows)  # says which value float32 cannot hold
         epistemic = out[-1] if self.has_epistemic else None
         if self.facts.is_classifier:
             return Probabilities(out[0], epistemic, status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdeepsense.deploy.c.encoding import encoding_sizes, encoding_switches
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.links import macros
 from rdeepsense.deploy.c.tables import Table, is_shifted
@@ -24,6 +25,7 @@ def switches(model: CModel) -> dict[str, bool]:
         "SINGLES": "float32" in kinds,
         "CLASSES": model.is_classifier,
         "EMBEDDED": model.network.embedding is not None,
+        **encoding_switches(model.encoding),
         "SHIFTED": is_shifted(model),
         "REFUSES_NAN": model.missing == "refuse",
         "GUARD": model.guard is not None,
@@ -46,6 +48,8 @@ def config(model: CModel, tables: list[Table]) -> str:
         "",
         f"#define LAYERS {len(rows)}",
         f"#define LAYER_TABLE{table}",
+        f"#define NETWORK_INPUTS {model.network_inputs} /* what the network reads of a row */",
+        *encoding_sizes(model.encoding),
         f"#define ROOM {ins} /* for the inputs of a layer */",
         f"#define SUMS {sums} /* of a layer */",
     ]
@@ -73,6 +77,7 @@ def scratch_bytes(model: CModel) -> int:
     ins, sums, columns = rooms(model)
     embedding = model.network.embedding
     more = 0 if embedding is None else sum(embedding.weight.shape[1:])
+    more += 0 if model.encoding is None else model.network_inputs
     if isinstance(model.network, Int8Network):
         return _up(4 * sums + 4 * columns + 2 * ins, 4) + 4 * more
     more += 0 if model.laplace is None else len(model.laplace.root)

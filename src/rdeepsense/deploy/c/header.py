@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rdeepsense.arrays import Floats
+from rdeepsense.deploy.c.encoding import about, level_macros
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import labelled, number, remark
@@ -37,6 +38,7 @@ def sizes(source: Source) -> str:
         REACH,
         f"#define {name}_REACH {number(model.network.reach)}",
         *_factors(model, name),
+        *level_macros(model),
     ]
     if model.sure is not None and model.is_classifier:
         lines += ["", "/* The least probability that is sure. */"]
@@ -46,6 +48,10 @@ def sizes(source: Source) -> str:
 
 def _about(model: CModel) -> str:
     inputs = labelled(model.features, model.feature_units, model.inputs)
+    for category in () if model.encoding is None else model.encoding.categories:
+        said = about(category)
+        named = inputs[category.column]
+        inputs[category.column] = f"{named}, {said}" if named else said
     lines = [f"   x[{k}]: {text}" for k, text in enumerate(inputs) if text]
     if model.classes is not None:
         lines += [f"   Classes of {remark(name)}:" for name in model.targets or ()]
@@ -55,6 +61,8 @@ def _about(model: CModel) -> str:
         lines += [f"   mean[{k}], std[{k}]: {text}" for k, text in enumerate(outputs) if text]
     if model.missing == "mean":
         lines.append("   An input that is NaN counts as the mean of the training rows.")
+    if model.missing == "indicator":
+        lines.append("   An input that is NaN is missing, which the model knows of some inputs.")
     return "".join(f"\n{line}" for line in lines)
 
 

@@ -15,6 +15,7 @@ from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
 from rdeepsense.link import Link, Softmax
@@ -46,6 +47,7 @@ class CModel:
     shift: Floats | None
     laplace: CLaplace | None
     guard: Guard | None
+    encoding: Encoding | None
     sure: Floats | None
     intervals: Intervals | None
     missing: str
@@ -62,6 +64,12 @@ class CModel:
 
     @property
     def inputs(self) -> int:
+        """The numbers of a row."""
+        return self.network_inputs if self.encoding is None else self.encoding.inputs
+
+    @property
+    def network_inputs(self) -> int:
+        """The numbers that the network reads of a row."""
         return len(self.centre)
 
     @property
@@ -107,6 +115,7 @@ def c_model(
         shift=output.shift,
         laplace=laplace,
         guard=folded.facts.guard,
+        encoding=layers.encoding,
         sure=sure,
         intervals=facts.intervals,
         missing=facts.missing,

@@ -12,10 +12,12 @@ from itertools import pairwise
 
 from rdeepsense.deploy.folded.embedding import SINE_TERMS
 from rdeepsense.deploy.quantise import BLOCK
+from rdeepsense.encoding import Encoding
 from rdeepsense.fitting.need import Need
 
 CODE = {"float32": 2_560, "float16": 2_560, "int8": 3_584}  # bytes, constants beside it included
 CODE_OF_EMBEDDING = 1_024
+CODE_OF_ENCODING = 512
 CODE_OF_LAYER = 32
 STACK = 512
 
@@ -24,13 +26,15 @@ STACK = 512
 class NetworkSizes:
     """Numbers that a network has: `widths` are hidden layers and the columns of the last one.
 
-    `embedding` are frequencies and width of each input's, where there is one.
+    `embedding` are frequencies and width of each input's, where there is one; `encoded` is how many
+    numbers the tables have that make inputs of categories and holes.
     """
 
     inputs: int
     outputs: int  # or classes
     widths: tuple[int, ...]
     embedding: tuple[int, int] | None = None
+    encoded: int = 0
 
     @property
     def layers(self) -> list[tuple[int, int]]:
@@ -55,7 +59,18 @@ def need_in_c(sizes: NetworkSizes, dtype: str) -> Need:
     code = CODE[dtype] + CODE_OF_LAYER * len(sizes.layers)
     code += 0 if sizes.embedding is None else CODE_OF_EMBEDDING
     flash, ram = _tables(sizes, dtype) + code, _scratch(sizes, dtype) + STACK
+    if sizes.encoded:
+        flash += 4 * sizes.encoded + CODE_OF_ENCODING
+        ram += 4 * sizes.inputs
     return Need(flash, ram, sizes.multiply_adds)
+
+
+def encoded_numbers(encoding: Encoding) -> int:
+    """Count vectors of levels, places of columns, and the guard's count of levels of each."""
+    vectors = sum(category.block * category.width for category in encoding.categories)
+    columns = len(encoding.numbers) + len(encoding.categories)
+    places = len(encoding.numbers) + len(encoding.flagged) + 3 * len(encoding.categories)
+    return vectors + places + columns
 
 
 def _tables(sizes: NetworkSizes, dtype: str) -> int:

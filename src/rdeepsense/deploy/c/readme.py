@@ -56,6 +56,9 @@ def readme(source: Source, report: dict[str, Any]) -> str:
             "An input that is NaN counts as its mean; one that never was NaN in the training rows "
             "also has a status."
             if model.missing == "mean"
+            else "An input that is NaN is missing, which the model was trained for where training "
+            "rows lacked it; otherwise it counts as its mean and has a status."
+            if model.missing == "indicator"
             else "An input that is NaN is refused."
         ),
         "",
@@ -67,9 +70,13 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         ends = zip(guard.low, guard.high, strict=True)
         ranges = [f"{low:.6g} to {high:.6g}" for low, high in ends]
     inputs = labelled(model.features, model.feature_units, model.inputs, shown)
-    columns = zip(inputs, model.centre, model.scale, ranges, strict=True)
-    for k, (text, mean, std, known) in enumerate(columns):
-        lines.append(f"| {k} | {text} | {mean:.6g} | {std:.6g} | {known} |")
+    numbers = range(model.inputs) if model.encoding is None else model.encoding.numbers
+    for k, mean, std in zip(numbers, model.centre, model.scale, strict=False):
+        inputs[k] = f"{inputs[k]} | {mean:.6g} | {std:.6g} | {ranges[k]}"
+    for category in () if model.encoding is None else model.encoding.categories:
+        k = category.column
+        inputs[k] = f"{inputs[k]} | | | {len(category.levels)} levels, named in model.h"
+    lines += [f"| {k} | {text} |" for k, text in enumerate(inputs)]
     lines += [
         *_outputs(model),
         "",

@@ -46,18 +46,20 @@ def rows_section(source: Source, X: NDArray[Any]) -> str:
 
 def _rows(source: Source, X: NDArray[Any]) -> NDArray[np.float32]:
     model, network = source.model, source.network
-    drawn = np.random.default_rng(0).normal(size=(ROWS, model.inputs)) * model.scale
-    drawn = model.centre + drawn
+    layers = source.folded.layers
+    drawn = layers.rows_at(np.random.default_rng(0).normal(size=(ROWS, model.network_inputs)))
     drawn = drawn if model.guard is None else model.guard.inside(drawn)
+    typical = layers.rows_at(np.zeros((1, model.network_inputs)))
     for candidates in (np.asarray(X)[:ROWS], drawn):
-        rows = np.where(np.isfinite(candidates), candidates, model.centre).astype(np.float32)
-        inside = (np.abs(rows - network.centre) <= 0.99 * network.reach * model.scale).all(1)
+        rows = np.where(np.isfinite(candidates), candidates, typical).astype(np.float32)
+        read = rows if model.encoding is None else model.encoding.expand(rows)
+        inside = (np.abs(read - network.centre) <= 0.99 * network.reach * model.scale).all(1)
         if model.guard is not None:
             inside &= model.guard.status(rows) == 0
         if inside.any():
             found: NDArray[np.float32] = rows[inside]
             return found
-    return model.centre.astype(np.float32)[None]
+    return typical.astype(np.float32)
 
 
 def _added(t: Table) -> str:

@@ -55,7 +55,8 @@ class Source:
     def _widths(self) -> str:
         widths = "-".join(map(str, self.model.widths))
         embedded = self.model.network.embedding is not None
-        return f"{self.model.inputs} (embedded) {widths}" if embedded else widths
+        widths = f"{self.model.network_inputs} (embedded) {widths}" if embedded else widths
+        return widths if self.model.encoding is None else f"{self.model.inputs} (encoded) {widths}"
 
     def config(self) -> str:
         """The section of model.c that is the model's own."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.deploy.c.encoding import encoding_arrays
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
@@ -63,20 +64,31 @@ def tables_of(model: CModel) -> list[Table]:
         tables.append(Table("float", "low", np.maximum(model.guard.low, -LARGEST)))
         tables.append(Table("float", "high", np.minimum(model.guard.high, LARGEST)))
         tables.append(Table("float", "fallback", model.guard.fallback))
-        if model.missing == "mean":
+        if model.missing != "refuse":
             tables.append(Table("int8_t", "takes_nan", model.guard.missing.astype(np.int8)))
     if model.laplace is not None and isinstance(network, FloatNetwork):
         tables.append(Table("float", "root", _triangle(model.laplace.root, network)))
         tables.append(Table("float", "gain", model.laplace.gain))
         tables.append(Table("float", "epistemic", model.laplace.std))
+    for name, values in encoding_arrays(model).items():
+        tables.append(Table("int32_t" if values.dtype == np.int32 else "float", name, values))
     _check(tables, model)
     return [Table(t.kind, f"{model.name}_{t.name}", t.values, t.size) for t in tables]
 
 
 def lengths(model: CModel) -> dict[str, int]:
     """Say how many numbers C reads of each table, from the sizes in its configuration alone."""
-    inputs, outputs, widths = model.inputs, model.outputs, model.widths
-    found = dict.fromkeys(("centre", "per_scale", "per_step", "low", "high", "takes_nan"), inputs)
+    inputs, outputs, widths = model.network_inputs, model.outputs, model.widths
+    found = dict.fromkeys(("centre", "per_scale", "per_step"), inputs)
+    found |= dict.fromkeys(("low", "high", "takes_nan", "levels"), model.inputs)
+    if (encoding := model.encoding) is not None:
+        if encoding.width != inputs:
+            raise InputError(f"the encoding makes {encoding.width} numbers of a row, not {inputs}")
+        categories = encoding.categories
+        found |= {"numbers": len(encoding.numbers), "flags": len(encoding.flagged)}
+        names = ("categories", "category_levels", "category_width")
+        found |= dict.fromkeys(names, len(categories))
+        found["vectors"] = sum(c.block * c.width for c in categories)
     found |= dict.fromkeys(
         ("spread", "shift", "sure_std", "gain", "epistemic", "fallback"), outputs
     )

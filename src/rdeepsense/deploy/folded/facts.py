@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
+from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
 
@@ -46,6 +47,7 @@ class Facts:
     calibration: str | None = None
     intervals: Intervals | None = None  # None for classes
     guard: Guard | None = None  # None for models of before there was one
+    encoding: Encoding | None = None  # of categories and flags; None where all are plain numbers
     version: str = ""  # of rdeepsense, when the model was trained
     source: str = ""  # digest of the model
 
@@ -54,8 +56,10 @@ class Facts:
         return self.classes is not None
 
     def floats(self, X: ArrayLike) -> NDArray[Any]:
-        """Return X as (rows, inputs) floats, whatever they are."""
+        """Return X as (rows, inputs) floats, whatever they are; levels by name become codes."""
         try:
+            if self.encoding is not None and self.encoding.categories:
+                X = self._coded(np.asarray(X, dtype=object), self.encoding)
             rows: NDArray[Any] = np.asarray(X)
             rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -67,9 +71,33 @@ class Facts:
     def check(self, X: ArrayLike) -> NDArray[Any]:
         """Return X as (rows, inputs) floats; refuse what the model cannot take."""
         rows = self.floats(X)
-        bad = np.isinf(rows) if self.missing == "mean" else ~np.isfinite(rows)
+        self.refuse(rows)
+        return rows
+
+    def refuse(self, rows: NDArray[Any]) -> None:
+        """Refuse numbers that the model cannot take: infinite ones, and NaN that it does not."""
+        bad = ~np.isfinite(rows)
+        if self.missing == "mean" or (self.missing == "indicator" and self.guard is None):
+            bad = np.isinf(rows)
+        elif self.missing == "indicator" and self.guard is not None:
+            bad &= ~(np.isnan(rows) & (self.guard.missing > 0))
         if bad.any():
             row, column = (int(k) for k in np.argwhere(bad)[0])
-            name = repr(self.features[column]) if self.features else str(column)
+            name = repr(self._name(column)) if self.features else str(column)
             raise InputError(f"X holds {rows[row, column]} in row {row}, column {name}")
+
+    def _coded(self, table: NDArray[Any], encoding: Encoding) -> NDArray[Any]:
+        if table.ndim != 2 or table.shape[1] != self.inputs:
+            return table  # is refused by its shape
+        codes = encoding.encode(
+            lambda k: table[:, k].tolist(), lambda k: f"X, column {self._name(k)!r},"
+        )
+        rows = np.empty(table.shape)
+        rows[:, [category.column for category in encoding.categories]] = codes
+        for k in encoding.numbers:
+            missing = [type(value).__name__ in MISSING_TYPES for value in table[:, k]]
+            rows[:, k] = np.where(missing, np.nan, table[:, k]).astype(np.float64)
         return rows
+
+    def _name(self, column: int) -> str | int:
+        return self.features[column] if self.features else column

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rdeepsense.container import Header
 from rdeepsense.deploy.folded.facts import Texts
 from rdeepsense.deploy.folded.layout import MOST_LAYERS
+from rdeepsense.encoding import MOST_COLUMNS, Encoding, check_encoding, without_tables
 from rdeepsense.errors import InputError
 from rdeepsense.fields import (
     DTYPE,
@@ -61,6 +62,15 @@ def classes_of(header: Header) -> NDArray[Any] | None:
     if header["classes"] is None:
         return None
     return labels_of(header["classes"], header["class_dtype"])
+
+
+def encoding_record(header: Header) -> Encoding | None:
+    """Read the record of an encoding, without its tables; None where there is none."""
+    if header.get("encoding") is None:
+        return None
+    check_fields(header, {"columns": whole(1, MOST_COLUMNS)})
+    check_encoding(header["encoding"], header["columns"])
+    return without_tables(header["encoding"], header["columns"])
 
 
 def link_of(header: Header) -> Link:
@@ -133,7 +143,7 @@ FIELDS = {
     "layers": whole(1, MOST_LAYERS),
     "classes": maybe(LABELS),
     "class_dtype": maybe(DTYPE),
-    "missing": choice("refuse", "mean"),
+    "missing": choice("refuse", "mean", "indicator"),
     "one_output": FLAG,
     "calibration": maybe(TEXT),
     "version": TEXT,

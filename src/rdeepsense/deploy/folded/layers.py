@@ -2,7 +2,8 @@
 
     h_0 = x - centre,   h_i = max(0, W_i h_{i-1} + b_i),   raw = W h + b
 
-h_0 is 0 where x is missing, and at most REACH scales. With an embedding e (see `embedding`) the
+h_0 is 0 where x is missing, and at most REACH scales. With an `encoding` x is what that makes of
+categories and missing values. With an embedding e (see `embedding`) the
 first layer reads [h_0, e(h_0 / scale)].
 The centre is taken off the input, not put into b_1, because x and centre may be far larger than
 their difference.
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.embedding import Embedding
 from rdeepsense.deploy.folded.laplace import size
+from rdeepsense.encoding import Encoding
 from rdeepsense.guard import REACH
 
 
@@ -38,10 +40,24 @@ class Layers:
     scale: Floats  # of the training inputs; already inside the first layer
     dense: tuple[DenseLayer, ...]
     embedding: Embedding | None = None
+    encoding: Encoding | None = None
 
     @property
     def inputs(self) -> int:
+        """The numbers that are read of a row, once it is encoded."""
         return len(self.centre)
+
+    @property
+    def columns(self) -> int:
+        """The numbers of a row."""
+        return self.inputs if self.encoding is None else self.encoding.inputs
+
+    def rows_at(self, z: Floats) -> Floats:
+        """Return rows whose numbers lie so many scales from the centre, levels by turns."""
+        rows: Floats = self.centre + z * self.scale
+        if self.encoding is None:
+            return rows
+        return self.encoding.rows_of(rows[:, : len(self.encoding.numbers)])
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -73,6 +89,7 @@ class Layers:
 
     def read(self, X: NDArray[Any]) -> Floats:
         """Compute what the first layer reads."""
+        X = X if self.encoding is None else self.encoding.expand(X)
         far = REACH * self.scale
         centred: Floats = np.clip(np.nan_to_num(X - self.centre), -far, far)
         if self.embedding is None:

@@ -1,6 +1,7 @@
 """The arrays of a folded model: their names in its file, and the shapes that fit together.
 
-    centre, scale                    (inputs,)
+    centre, scale                    (inputs,), as many as are read once a row is encoded
+    encoding.K                       (levels + 2, width), of categories
     embedding.frequency, .bias       (inputs, frequencies), (inputs, width), where there is one
     embedding.weight                 (inputs times width, 2 times frequencies)
     layer.k.weight, layer.k.bias     (width k + 1, width k), (width k + 1,); width 0 is inputs and
@@ -9,7 +10,8 @@
     interval.coverages               (coverages,); .low, .high and .conformal (coverages, outputs)
     doubt.root                       square, of the hidden layer's and perhaps the inputs' size + 1
     doubt.gain, doubt.std            (outputs,)
-    guard.low, .high, .missing       (inputs,); .fallback (outputs,)
+    guard.low, .high, .missing       (columns of a row,); .levels too, where there are categories
+    guard.fallback                   (outputs,)
 
 A file is held to it before its numbers are read, and a model made by hand before it is run.
 """
@@ -21,6 +23,7 @@ from collections.abc import Mapping
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.link import Link, LocationWidth, Softmax
 
@@ -40,6 +43,8 @@ def arrays_of(folded: Folded) -> dict[str, Floats]:
         found[f"layer.{k}.weight"], found[f"layer.{k}.bias"] = layer.weight, layer.bias
     if layers.embedding is not None:
         found |= {f"{EMBEDDING}{name}": value for name, value in vars(layers.embedding).items()}
+    if layers.encoding is not None:
+        found |= layers.encoding.arrays()
     found |= {"spread": output.spread, "shift": output.shift}
     if output.laplace is not None:
         found |= {f"{LAPLACE}{name}": value for name, value in vars(output.laplace).items()}
@@ -55,20 +60,36 @@ def check_folded(folded: Folded) -> None:
     shapes = {name: value.shape for name, value in arrays_of(folded).items()}
     facts = folded.facts
     classes = None if facts.classes is None else len(facts.classes)
-    outputs = check_shapes(shapes, folded.output.link, len(folded.layers.dense), classes)
-    if (facts.inputs, facts.outputs) != (folded.layers.inputs, outputs):
+    layers = folded.layers
+    outputs = check_shapes(shapes, folded.output.link, len(layers.dense), classes, layers.encoding)
+    if facts.encoding is not layers.encoding:
+        raise InputError("the facts have another encoding than the layers")
+    if (facts.inputs, facts.outputs) != (layers.columns, outputs):
         raise InputError(
-            f"the layers have {folded.layers.inputs} inputs and {outputs} outputs, "
+            f"the layers have {layers.columns} inputs and {outputs} outputs, "
             f"the facts say {facts.inputs} and {facts.outputs}"
         )
 
 
-def check_shapes(shapes: Mapping[str, Shape], link: Link, layers: int, classes: int | None) -> int:
+def check_shapes(
+    shapes: Mapping[str, Shape],
+    link: Link,
+    layers: int,
+    classes: int | None,
+    encoding: Encoding | None = None,
+) -> int:
     """Return the number of outputs, or name the first array that does not fit the others."""
     if not 0 < layers <= MOST_LAYERS:
         raise InputError(f"layers = {layers} must be 1 to {MOST_LAYERS}")
     inputs = _length(shapes, "centre")
     wanted: dict[str, Shape] = {"centre": (inputs,), "scale": (inputs,)}
+    columns = inputs
+    if encoding is not None:
+        columns, tables = encoding.inputs, encoding.shapes(shapes)
+        read = len(encoding.numbers) + len(encoding.flagged)
+        if read + sum(shape[1] for shape in tables.values()) != inputs:
+            raise InputError(f"the encoding does not fit the layers, which read {inputs} numbers")
+        wanted |= tables
     wanted |= _embedding(shapes, inputs)
     embedded = math.prod(wanted.get(f"{EMBEDDING}bias", (0,)))
     width, hidden = inputs + embedded, 0
@@ -95,7 +116,9 @@ def check_shapes(shapes: Mapping[str, Shape], link: Link, layers: int, classes: 
         wanted |= {"spread": (outputs,), "shift": (outputs,)}
     wanted |= _laplace(shapes, hidden, inputs, outputs) | _intervals(shapes, link, outputs)
     if any(name.startswith(GUARD) for name in shapes):
-        wanted |= {f"{GUARD}{name}": (inputs,) for name in ("low", "high", "missing")}
+        coded = encoding is not None and bool(encoding.categories)
+        names = ("low", "high", "missing", *["levels"] * coded)
+        wanted |= {f"{GUARD}{name}": (columns,) for name in names}
         wanted[f"{GUARD}fallback"] = (outputs,)
     for name, shape in wanted.items():
         if shapes.get(name) != shape:

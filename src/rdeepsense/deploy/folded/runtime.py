@@ -7,6 +7,7 @@ of its tensors, all before a number is read; here the numbers are held to their 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,13 +15,22 @@ from rdeepsense.arrays import Floats
 from rdeepsense.container import Header, Tensor, read
 from rdeepsense.deploy.folded.embedding import FASTEST, Embedding
 from rdeepsense.deploy.folded.facts import Facts, Intervals
-from rdeepsense.deploy.folded.fields import TEXTS, check_header, classes_of, link_of, texts_of
+from rdeepsense.deploy.folded.fields import (
+    TEXTS,
+    check_header,
+    classes_of,
+    encoding_record,
+    link_of,
+    texts_of,
+)
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.layout import EMBEDDING, GUARD, INTERVAL, LAPLACE, check_shapes
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import MeanStd
+from rdeepsense.encoding import ENCODING, MOST_LEVELS, encoding_of
+from rdeepsense.encoding import LARGEST as ENCODED
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.guard import FURTHEST, REACH, Guard
 from rdeepsense.link import Link, LocationWidth
@@ -42,6 +52,7 @@ RANGES = {
     f"{GUARD}low": (-FURTHEST, FURTHEST),
     f"{GUARD}high": (-FURTHEST, FURTHEST),
     f"{GUARD}missing": (0.0, 1.0),
+    f"{GUARD}levels": (0.0, MOST_LEVELS),
     f"{GUARD}fallback": (0.0, LARGEST),
 }
 
@@ -58,16 +69,23 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
         check_header(header)
         link, classes = link_of(header), classes_of(header)
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        record = encoding_record(header)
         outputs = check_shapes(
-            shapes, link, header["layers"], None if classes is None else len(classes)
+            shapes, link, header["layers"], None if classes is None else len(classes), record
         )
         inputs, named = shapes["centre"][0], outputs if classes is None else 1
+        inputs = inputs if record is None else record.inputs
         if header["one_output"] and (classes is not None or outputs != 1):
             raise InputError(f"one_output is garbled: the layers have {outputs} outputs")
         counts = dict(zip(TEXTS, (inputs, inputs, named, named), strict=True))
         texts = {name: texts_of(header, name, count) for name, count in counts.items()}
         arrays = {name: _floats(name, tensor) for name, tensor in tensors.items()}
         _check_numbers(arrays, link)
+        encoding = None
+        if record is not None:
+            encoding = encoding_of(header["encoding"], record.inputs, arrays)
+            if not np.array_equal(arrays.get(f"{GUARD}levels", record.counts), record.counts):
+                raise InputError(f"{GUARD}levels does not fit the encoding")
         parts, laplace = _under(INTERVAL, arrays), _under(LAPLACE, arrays)
         guard = _under(GUARD, arrays)
         facts = Facts(
@@ -81,6 +99,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
             calibration=header["calibration"],
             intervals=Intervals(**parts) if parts else None,
             guard=Guard(**guard) if guard else None,
+            encoding=encoding,
             version=header["version"],
             source=header["source"],
         )
@@ -90,7 +109,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
             arrays.get("shift"),
             LastLayerLaplace(**laplace) if laplace else None,
         )
-        folded = Folded(facts, _layers(header, arrays), output)
+        folded = Folded(facts, replace(_layers(header, arrays), encoding=encoding), output)
         _try_rows(folded)
     except InputError as error:
         raise ModelFileError(f"{path}: {error}") from error
@@ -119,7 +138,8 @@ def _check_numbers(arrays: Arrays, link: Link) -> None:
     if isinstance(link, LocationWidth) and link.width is None:
         ranges["spread"] = (0.0, LARGEST)
     for name, values in arrays.items():
-        least, largest = ranges.get(name, (-LARGEST, LARGEST))
+        most = ENCODED if name.startswith(ENCODING) else LARGEST
+        least, largest = ranges.get(name, (-most, most))
         low, high = values.min(), values.max()  # NaN where any is; without a copy of the array
         if not (least <= low and high <= largest):
             raise InputError(
@@ -147,7 +167,7 @@ def _try_rows(folded: Folded) -> None:
     layers = folded.layers
     steps = np.array([[0.0], [1.0], [-1.0], [REACH], [-REACH]])
     with np.errstate(all="ignore"):
-        raw = folded.raw(layers.centre + steps * layers.scale)
+        raw = folded.raw(layers.rows_at(steps * np.ones(layers.inputs)))
         if not np.abs(raw).max() <= LARGEST_COLUMN:
             raise InputError("the layers overflow: their weights are too large")
         found = folded.output.finish(raw[:3])

@@ -19,9 +19,8 @@ DRAWN_ROWS = 256
 
 def drawn_rows(fitted: Fitted) -> NDArray[np.float64]:
     """Draw inputs about as large as those of the training, where a model kept no rows."""
-    drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, *fitted.inputs.shape))
-    scaler = fitted.inputs.scaler
-    rows = np.asarray(scaler.shift + scaler.scale * drawn)
+    drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, *fitted.inputs.network_shape))
+    rows = fitted.inputs.scaler.rows_at(drawn)
     return rows if fitted.guard is None else fitted.guard.inside(rows)
 
 

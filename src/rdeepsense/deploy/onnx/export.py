@@ -70,6 +70,11 @@ def export_onnx(
         facts, proto, wanted = folded.facts, model(folded, network), folded.run(X)
     else:
         _check_plain(options)
+        if fitted.inputs.encoding is not None:
+            raise InputError(
+                "categories, and flags of missing values, are for fully-connected networks here; "
+                "fit this one on numbers, with missing='mean'"
+            )
         facts, last, output = fold_last(fitted)
         proto, wanted = module_graph(fitted, last, output), fitted_outputs(fitted, X)
     require("onnx", "export").checker.check_model(proto, full_check=True)

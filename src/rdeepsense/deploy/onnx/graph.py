@@ -2,7 +2,8 @@
 
     z = (x - centre) per_scale,   h_i = Relu(Gemm(h_{i-1}, W_i, b_i)),   raw = Gemm(h, W, b) + 0 z
 
-The layers read z up to the network's reach, and what `embedding` makes of it.
+The layers read z up to the network's reach, and what `embedding` makes of it. Of categories and
+missing values x is what `encoding` makes of them.
 
 0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
 run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
@@ -28,6 +29,7 @@ from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.onnx import guard
 from rdeepsense.deploy.onnx.embedding import embedding_nodes
+from rdeepsense.deploy.onnx.encoding import encoding_nodes
 from rdeepsense.deploy.onnx.laplace import corrected_logits, laplace_nodes
 from rdeepsense.deploy.onnx.links import NodeArithmetic
 from rdeepsense.deploy.onnx.nodes import INPUT, Nodes
@@ -47,7 +49,8 @@ def output_names(output: Output) -> tuple[str, ...]:
 def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
     """Make the ModelProto of a network whose weights are float32 or int8, without metadata."""
     nodes, output = Nodes(), folded.output
-    unbounded = _standardised(nodes, folded.facts.missing, network)
+    encoded = encoding_nodes(nodes, network.encoding)
+    unbounded = _standardised(nodes, encoded, folded.facts.missing, network)
     reach = network.levels if isinstance(network, Int8Network) else network.reach
     ends = [nodes.single("least_z", -reach), nodes.single("greatest_z", reach)]
     if isinstance(network, Int8Network):
@@ -58,7 +61,9 @@ def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
         z = nodes.node("Clip", [unbounded, *ends], "bounded_z")
         raw, h = _float_layers(nodes, network, embedding_nodes(nodes, network.embedding, z))
     axis = nodes.constant("columns", np.array([1]))
-    nothing = nodes.node("Sub", [unbounded, unbounded], "z_minus_z")
+    # A category that is missing has a vector, which is finite.
+    seen = INPUT if encoded != INPUT and folded.facts.missing == "refuse" else unbounded
+    nothing = nodes.node("Sub", [seen, seen], "z_minus_z")
     mark = nodes.node("ReduceSum", [nothing, axis], "not_finite")
     raw = nodes.node("Add", [raw, mark], "raw")
     widened = None
@@ -85,15 +90,17 @@ def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
     return nodes.model(folded.facts.inputs, folded.facts.outputs, output_names(output), whole)
 
 
-def _standardised(nodes: Nodes, missing: str, network: FloatNetwork | Int8Network) -> str:
-    """Add z; missing inputs count as their mean where the model says so."""
+def _standardised(
+    nodes: Nodes, read: str, missing: str, network: FloatNetwork | Int8Network
+) -> str:
+    """Add z of what is read; missing inputs count as their mean where the model says so."""
     per_scale: ArrayLike | None = network.per_scale
     if isinstance(network, Int8Network) and per_scale is None:
         per_scale = network.per_step / 2
     assert per_scale is not None
-    centred = nodes.node("Sub", [INPUT, nodes.single("centre", network.centre)], "centred")
+    centred = nodes.node("Sub", [read, nodes.single("centre", network.centre)], "centred")
     z = nodes.node("Mul", [centred, nodes.single("per_scale", per_scale)], "z")
-    if missing != "mean":
+    if missing == "refuse":
         return z
     absent = nodes.node("IsNaN", [z], "missing")
     return nodes.node("Where", [absent, nodes.single("zero", 0.0), z], "z_or_mean")

@@ -6,8 +6,11 @@ it is for, or -1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rdeepsense.deploy.onnx.nodes import INPUT, Nodes
@@ -22,19 +25,26 @@ def guard_nodes(nodes: Nodes, guard: Guard) -> str:
     below = nodes.node("Less", [INPUT, nodes.single("low", _held(guard).low)], "below")
     above = nodes.node("Greater", [INPUT, nodes.single("high", _held(guard).high)], "above")
     out = nodes.node("Or", [below, above], "beyond")
+    if guard.levels is not None:
+        numbers = nodes.constant("is_number", guard.levels == 0)
+        out = nodes.node("And", [out, numbers], "numbers_beyond")
     unknown = nodes.constant("never_missing", guard.missing == 0)
     missing = nodes.node("And", [nodes.node("IsNaN", [INPUT], "is_nan"), unknown], "not_known")
+    strange = None if guard.levels is None else _unknown_levels(nodes, guard.levels)
+    told = [("out", out, Status.OUT_OF_RANGE), ("missing_any", missing, Status.MISSING)]
+    told += [] if strange is None else [("unknown", strange, Status.UNKNOWN_LEVEL)]
     found = [
         nodes.node("Mul", [_any(nodes, name, flags), _whole(nodes, name, value)], f"{name}_flag")
-        for name, flags, value in (
-            ("out", out, Status.OUT_OF_RANGE),
-            ("missing_any", missing, Status.MISSING),
-        )
+        for name, flags, value in told
     ]
-    status = nodes.node("Add", found, "status_column")
+    status = nodes.node("Add", found[:2], "status_column")
+    for more in found[2:]:
+        status = nodes.node("Add", [status, more], "whole_status")
     nodes.node("Squeeze", [status, nodes.constant("last_axis", np.array([1]))], "status")
     flagged = nodes.node("Cast", [status], "flagged", to=nodes.onnx.TensorProto.BOOL)
     either = nodes.node("Or", [out, missing], "either")
+    if strange is not None:
+        either = nodes.node("Or", [either, strange], "any_of_them")
     first = nodes.node("Cast", [either], "either_whole", to=nodes.onnx.TensorProto.INT32)
     first = nodes.node("ArgMax", [first], "first", axis=1, keepdims=1)
     none = nodes.constant("none", np.array(-1))
@@ -90,7 +100,22 @@ class TorchGuard(torch.nn.Module):
 def _held(guard: Guard) -> Guard:
     """Return the guard with ranges that float32 holds."""
     low, high = np.maximum(guard.low, -LARGEST), np.minimum(guard.high, LARGEST)
-    return Guard(low, high, guard.missing, guard.fallback)
+    return Guard(low, high, guard.missing, guard.fallback, guard.levels)
+
+
+def _unknown_levels(nodes: Nodes, levels: NDArray[Any]) -> str:
+    """Add which inputs are categories with a code that is none."""
+    floor = nodes.node("Floor", [INPUT], "whole_code")
+    known = [
+        nodes.node("Equal", [INPUT, floor], "is_whole"),
+        nodes.node("Greater", [INPUT, nodes.single("least_code", -0.5)], "is_code"),
+        nodes.node("Less", [INPUT, nodes.single("level_counts", levels - 0.5)], "is_below"),
+    ]
+    both = nodes.node("And", known[:2], "is_whole_code")
+    level = nodes.node("And", [both, known[2]], "is_level")
+    level = nodes.node("Or", [level, "is_nan"], "is_level_or_missing")
+    other = nodes.node("Not", [level], "is_other")
+    return nodes.node("And", [other, nodes.constant("is_category", levels > 0)], "unknown_level")
 
 
 def _any(nodes: Nodes, name: str, flags: str) -> str:

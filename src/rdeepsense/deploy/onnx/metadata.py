@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from rdeepsense import __version__
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.deploy.folded.facts import Facts, Intervals
 from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.quality import Quality
+from rdeepsense.encoding import Encoding
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.status import Status
 
@@ -21,12 +23,13 @@ def describe(
     proto: Any, fitted: Fitted, facts: Facts, options: Options, found: Quality | None
 ) -> None:
     """Add the metadata of a model to its graph."""
-    shape, scaler = fitted.inputs.shape, fitted.inputs.scaler
+    shape, scaler, encoding = fitted.inputs.shape, fitted.inputs.scaler, fitted.inputs.encoding
     proto.producer_name, proto.producer_version = "rdeepsense", __version__
     proto.doc_string = (
         f"x: {' x '.join(map(str, shape))} sensor values in their own units. A row with "
-        + ("an infinite" if facts.missing == "mean" else "a missing or infinite")
+        + ("an infinite" if facts.missing != "refuse" else "a missing or infinite")
         + " value gives NaN."
+        + (" A category is the number of its level, see levels." if _levels(facts) else "")
     )
     said: dict[str, object] = {
         "rdeepsense_version": __version__,
@@ -37,8 +40,8 @@ def describe(
         "calibration": facts.calibration or "none",
         "missing": facts.missing,
         "input_shape": list(shape),
-        "input_mean": scaler.shift.tolist(),
-        "input_std": scaler.scale.tolist(),
+        **_moments(scaler, encoding),
+        **_levels(facts),
         **_ranges(fitted),
     }
     for key in TEXTS:
@@ -57,6 +60,23 @@ def describe(
         proto.metadata_props.add(key=key, value=text)
 
 
+def _moments(scaler: Scaler, encoding: Encoding | None) -> dict[str, object]:
+    """Say what inputs were like; null for a category."""
+    if encoding is None:
+        return {"input_mean": scaler.shift.tolist(), "input_std": scaler.scale.tolist()}
+    place = {column: k for k, column in enumerate(encoding.numbers)}
+    return {
+        name: [float(values[place[k]]) if k in place else None for k in range(encoding.inputs)]
+        for name, values in (("input_mean", scaler.shift), ("input_std", scaler.scale))
+    }
+
+
+def _levels(facts: Facts) -> dict[str, object]:
+    """Say the names of levels, in the order of their codes, by the number of the input."""
+    categories = () if facts.encoding is None else facts.encoding.categories
+    return {"levels": {str(c.column): list(c.levels) for c in categories}} if categories else {}
+
+
 def _ranges(fitted: Fitted) -> dict[str, object]:
     """Say what inputs `status` accepts, and what its numbers mean."""
     if fitted.guard is None:
@@ -64,7 +84,11 @@ def _ranges(fitted: Fitted) -> dict[str, object]:
     return {
         "input_low": fitted.guard.low.tolist(),
         "input_high": fitted.guard.high.tolist(),
-        "status": {flag.name: int(flag) for flag in (Status.MISSING, Status.OUT_OF_RANGE)},
+        "status": {
+            flag.name: int(flag)
+            for flag in (Status.MISSING, Status.OUT_OF_RANGE, Status.UNKNOWN_LEVEL)
+            if flag is not Status.UNKNOWN_LEVEL or fitted.guard.levels is not None
+        },
     }
 
 

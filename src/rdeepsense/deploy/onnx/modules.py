@@ -78,7 +78,7 @@ class _WholeModel(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         z = (x - self.centre) * self.per_scale
-        if self.missing == "mean":
+        if self.missing != "refuse":
             z = torch.where(torch.isnan(z), torch.zeros_like(z), z)
         raw = self.body(z.clamp(-REACH, REACH)) + (z - z).flatten(1).sum(1, keepdim=True)
         if isinstance(self.link, Softmax):

@@ -126,7 +126,8 @@ def _torch(profiled: ProfiledModel) -> ProfileCandidate:
 def _torch_baseline(profiled: ProfiledModel, method: str, passes: int) -> ProfileCandidate:
     facts, hidden = profiled.folded.facts, profiled.folded.layers.widths[1:-1]
     kind = {"mcdrop": "MCDrop", "ssp": "SSP"}[method]
-    plan = cost.PassPlan.of(kind, facts.inputs, hidden, facts.outputs, facts.is_classifier, passes)
+    inputs = profiled.folded.layers.inputs
+    plan = cost.PassPlan.of(kind, inputs, hidden, facts.outputs, facts.is_classifier, passes)
     embedding = profiled.folded.layers.embedding
     if embedding is not None:
         plan = replace(plan, embedding=(embedding.frequency.shape[1], embedding.bias.shape[1]))

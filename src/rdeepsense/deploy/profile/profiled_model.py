@@ -28,7 +28,8 @@ class ProfiledModel:
         self.rows: NDArray[Any] = np.asarray(fitted.kept_rows[0])
         complete = self.rows[np.isfinite(self.rows).all(1)]
         layers = self.folded.layers
-        row = _typical(layers, complete) if len(complete) else layers.centre
+        zero = np.zeros((1, layers.inputs))
+        row = _typical(layers, complete) if len(complete) else layers.rows_at(zero)[0]
         self.row: NDArray[np.float32] = row.astype(np.float32)
 
     @classmethod

@@ -6,6 +6,9 @@
 #define MODEL_OUT_OF_RANGE 2
 unsigned model_flagged_input(const float *x);
 #define MODEL_INPUTS 2
+#define NETWORK_INPUTS 2
+#define ENCODED 0
+#define CODED 0
 #define MODEL_OUTPUTS 1
 #define MODEL_REACH 1000.0f
 #define MODEL_SCRATCH_BYTES (6 * 64 + 4 * 70)

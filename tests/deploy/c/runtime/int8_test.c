@@ -6,6 +6,9 @@
 #define MODEL_OUT_OF_RANGE 2
 unsigned model_flagged_input(const float *x);
 #define MODEL_INPUTS 1
+#define NETWORK_INPUTS 1
+#define ENCODED 0
+#define CODED 0
 #define MODEL_SCRATCH_BYTES (4 * 192 + 4 + 2 * 76)
 #define INT8 1
 #define CLASSES 0

@@ -95,7 +95,7 @@ BUILDS = [(cc, flags) for cc in COMPILERS for flags in PLAIN] + [("gcc", SANITIS
 
 @needs_cc
 @pytest.mark.parametrize(("cc", "flags"), BUILDS, ids=str)
-@pytest.mark.parametrize("name", ["numbers", "embedding", "float", "int8", "laplace"])
+@pytest.mark.parametrize("name", ["numbers", "embedding", "encoding", "float", "int8", "laplace"])
 def test_the_tests_in_c_pass(name: str, cc: str, flags: list[str], tmp_path: Path) -> None:
     files = [HERE / f"{name}_test.c", f"-I{RUNTIME}", "-lm", "-o", name]
     run_cc(tmp_path, cc, *STRICT, *stated(), *flags, *files)

@@ -28,6 +28,9 @@ static const layer layers[] = {LAYER_TABLE};
 typedef struct {
     float value[ROOM]; /* inputs of a layer that are not zero */
     float raw[SUMS];   /* its sums; of the last layer, the columns */
+#if ENCODED
+    float wide[NETWORK_INPUTS]; /* what is read of a row */
+#endif
 #if LAPLACE
     float laplace[LAPLACE_ROWS];
 #endif
@@ -150,9 +153,25 @@ static int network(const float *x, work *w)
 {
     int status = MODEL_OK;
     unsigned count = 0, i, l;
+#if ENCODED && GUARD || ENCODED && REFUSES_NAN
     for (i = 0; i < MODEL_INPUTS; ++i) {
-        float z = (x[i] - model_centre[i]) * model_per_scale[i];
 #if GUARD
+        status |= input_status(x, i);
+#endif
+#if REFUSES_NAN
+        if (size_of(x[i]) > INFINITE) {
+            return MODEL_MISSING;
+        }
+#endif
+    }
+#endif
+#if ENCODED
+    encode(x, w->wide);
+    x = w->wide;
+#endif
+    for (i = 0; i < NETWORK_INPUTS; ++i) {
+        float z = (x[i] - model_centre[i]) * model_per_scale[i];
+#if GUARD && !ENCODED
         status |= input_status(x, i);
 #endif
         if (size_of(z) > size_of(MODEL_REACH)) {
@@ -185,7 +204,7 @@ static int network(const float *x, work *w)
     add_rows(LAPLACE_HIDDEN, w->value, w->index, count, w->laplace);
 #endif
 #if EMBEDDED
-    for (i = 0; i < MODEL_INPUTS; ++i) {
+    for (i = 0; i < NETWORK_INPUTS; ++i) {
         unsigned k;
         embed(i, (x[i] - model_centre[i]) * model_per_scale[i], &w->embedded);
         for (k = 0; k < EMBEDDING_WIDTH; ++k) {
@@ -195,7 +214,7 @@ static int network(const float *x, work *w)
 #else
             w->value[count] = e;
 #endif
-            w->index[count] = (uint16_t)(MODEL_INPUTS + i * EMBEDDING_WIDTH + k);
+            w->index[count] = (uint16_t)(NETWORK_INPUTS + i * EMBEDDING_WIDTH + k);
             count += e > 0.0f;
         }
     }

@@ -9,6 +9,12 @@ static int input_status(const float *x, unsigned i)
         return model_takes_nan[i] ? MODEL_OK : MODEL_MISSING;
 #endif
     }
+#if CODED
+    if (model_levels[i] > 0.0f) {
+        const uint32_t levels = (uint32_t)model_levels[i];
+        return level_row(x[i], levels) < levels ? MODEL_OK : MODEL_UNKNOWN_LEVEL;
+    }
+#endif
     return x[i] < model_low[i] || x[i] > model_high[i] ? MODEL_OUT_OF_RANGE : MODEL_OK;
 }
 

@@ -5,6 +5,9 @@ static const layer layers[] = {LAYER_TABLE};
 typedef struct {
     int32_t sum[SUMS];
     float raw[COLUMNS];
+#if ENCODED
+    float wide[NETWORK_INPUTS]; /* what is read of a row */
+#endif
 #if EMBEDDED
     embedding embedded;
 #endif
@@ -118,7 +121,7 @@ static void put_embedding(work *w, unsigned i, float z)
     embed(i, z, &w->embedded);
     for (k = 0; k < EMBEDDING_WIDTH; ++k) {
         const float halves = w->embedded.value[k] * PER_STEP;
-        put(w, MODEL_INPUTS + i * EMBEDDING_WIDTH + k, halves < LIMIT ? halves : LIMIT);
+        put(w, NETWORK_INPUTS + i * EMBEDDING_WIDTH + k, halves < LIMIT ? halves : LIMIT);
     }
 }
 #endif
@@ -129,7 +132,23 @@ static int network(const float *x, work *w)
     int status = MODEL_OK;
     float step = 1.0f;
     unsigned i, l;
+#if ENCODED && GUARD || ENCODED && REFUSES_NAN
     for (i = 0; i < MODEL_INPUTS; ++i) {
+#if GUARD
+        status |= input_status(x, i);
+#endif
+#if REFUSES_NAN
+        if (size_of(x[i]) > INFINITE) {
+            return MODEL_MISSING;
+        }
+#endif
+    }
+#endif
+#if ENCODED
+    encode(x, w->wide);
+    x = w->wide;
+#endif
+    for (i = 0; i < NETWORK_INPUTS; ++i) {
 #if EMBEDDED
         float z = (x[i] - model_centre[i]) * model_per_scale[i];
         put_embedding(w, i, z);
@@ -137,7 +156,7 @@ static int network(const float *x, work *w)
 #else
         float z = (x[i] - model_centre[i]) * model_per_step[i];
 #endif
-#if GUARD
+#if GUARD && !ENCODED
         status |= input_status(x, i);
 #endif
         if (size_of(z) > size_of(LIMIT)) {
@@ -155,7 +174,7 @@ static int network(const float *x, work *w)
         put(w, i, z);
     }
 #if EMBEDDED
-    i += MODEL_INPUTS * EMBEDDING_WIDTH;
+    i += NETWORK_INPUTS * EMBEDDING_WIDTH;
 #endif
     for (; i % 4 != 0; ++i) {
         w->byte[i] = w->room.low[i] = 0;

@@ -8,6 +8,10 @@
 
 #include "numbers.h"
 
+#if ENCODED
+#include "encoding.h"
+#endif
+
 #if GUARD
 #include "guard.h"
 #endif

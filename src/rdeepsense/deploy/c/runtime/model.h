@@ -28,6 +28,9 @@ extern "C" {
 #else
 #define MODEL_OUT_OF_RANGE 2 /* an input was moved to the end of its range */
 #endif
+#if GUARD && CODED
+#define MODEL_UNKNOWN_LEVEL 4 /* a category is none of the levels below */
+#endif
 
 #if LAPLACE && CLASSES
 /* epistemic gets MODEL_OUTPUTS numbers: the standard deviation of each logit that is doubt about

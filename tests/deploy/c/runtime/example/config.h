@@ -14,6 +14,7 @@ extern const float model_fallback[];
 #define LAYER_TABLE \
     {model_weight_0, model_bias_0, 5}, \
     {model_weight_1, model_bias_1, 2}
+#define NETWORK_INPUTS 3 /* what the network reads of a row */
 #define ROOM 8 /* for the inputs of a layer */
 #define SUMS 5 /* of a layer */
 

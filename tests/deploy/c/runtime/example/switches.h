@@ -3,6 +3,10 @@
 #define SINGLES 1
 #define CLASSES 0
 #define EMBEDDED 0
+#define ENCODED 0
+#define NUMBERED 0
+#define FLAGGED 0
+#define CODED 0
 #define SHIFTED 0
 #define REFUSES_NAN 1
 #define GUARD 1
