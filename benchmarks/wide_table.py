@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from rdeepsense.cli import main
-from rdeepsense.cli.table import write_table
+from rdeepsense.cli.writing import write_table
 
 
 def write_wide(path: Path, columns: int, rows: int) -> None:
@@ -50,8 +50,8 @@ def measure(columns: int, rows: int, suffix: str, folder: Path) -> dict[str, flo
     write_wide(table, columns, rows)
     fit = ("fit", table, "--target", "y", "--hidden", "4", "--epochs", 1, "-o", model)
     return {
-        "fit": seconds_of(*fit),
-        "predict": seconds_of("predict", model, table, "-o", folder / "out.csv"),
+        "fit": seconds_of(*fit, "--overwrite"),
+        "predict": seconds_of("predict", model, table, "--overwrite", "-o", folder / "out.csv"),
         "evaluate": seconds_of("evaluate", model, table, "--target", "y"),
     }
 

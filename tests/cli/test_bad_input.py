@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.cli.table import read_table
+from rdeepsense.cli.reading.table import read_table
 from rdeepsense.errors import InputError
 
 
@@ -20,13 +20,16 @@ from rdeepsense.errors import InputError
         ("empty.csv", b"", "is empty"),
         ("blank.csv", b"\n\n", "is empty"),
         ("header.csv", b"a,b,y\n", "has a header but no rows"),
-        ("junk.csv", bytes(range(256)) * 20, "neither Parquet nor CSV in UTF-8 text"),
-        ("latin.csv", "a,y\ncafé,1\n".encode("latin-1") * 3, "neither Parquet nor CSV in UTF-8"),
+        (
+            "junk.csv",
+            bytes(range(256)) * 20,
+            "neither text nor Parquet, Arrow, Excel or JSON lines",
+        ),
         ("short.csv", b"a,b,y\n1,2,3\n4,5\n", "line 3 has 2 fields, the header has 3"),
         ("long.csv", b"a,b,y\n1,2,3\n4,5,6,7\n", "line 3 has 4 fields, the header has 3"),
         ("twice.csv", b"a,a,y\n1,2,3\n", "has two columns named 'a'"),
         ("bare.csv", b"1,2\n3,4\n", "the first row holds numbers"),
-        ("cut.parquet", b"PAR1 and then nothing", "cannot be read as parquet"),
+        ("cut.parquet", b"PAR1 and then nothing", "cannot be read as Parquet"),
     ],
 )
 def test_files_that_are_no_tables(run, name: str, content: bytes, problem: str) -> None:
@@ -202,7 +205,7 @@ def test_decimals_are_numbers_and_labels(run, where: str) -> None:
     result = run("fit", "--quick", where, "--target", "y", "--epochs", 1, "--quiet")
     assert (result.code, result.err) == (0, "")
     assert not hasattr(rds.load("model.safetensors"), "classes_")
-    options = ("--task", "classification", "--epochs", 1, "--quiet")
+    options = ("--task", "classification", "--epochs", 1, "--quiet", "--overwrite")
     assert run("fit", "--quick", where, "--target", "y", *options).code == 0
     assert rds.load("model.safetensors").classes_.tolist() == [0, 1, 2, 3, 4]
     assert run("evaluate", "model.safetensors", "odd/odd.parquet", "--target", "y").code == 0
@@ -225,7 +228,7 @@ def test_a_damaged_parquet_table_is_refused(tmp_path: Path) -> None:
         damaged[position] ^= int(rng.integers(1, 256))
         path.write_bytes(damaged)
         try:
-            assert read_table(path).width >= 1
+            assert read_table(path).frame.width >= 1
         except InputError:
             refused += 1
     assert refused > 50

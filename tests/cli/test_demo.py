@@ -99,8 +99,9 @@ def test_the_whole_demo_says_where_to_go_on(
 ) -> None:
     made: list[Path] = []
     for name in ("known_truth_tour", "task_tour"):
-        monkeypatch.setattr(demo_module, name, lambda out, seed, terminal: made.append(out))
+        monkeypatch.setattr(demo_module, name, lambda out, *_, **__: made.append(out))
     result = run("demo", "--out", "tour")
     assert result.code == 0
     assert made == [Path("tour"), Path("tour") / TASK]
     assert "rdeepsense reproduce all" in result.out
+    assert run("demo", "--out", "tour", "--quiet").out == ""

@@ -80,7 +80,7 @@ def test_debug_shows_the_traceback(run, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_ctrl_c_exits_with_130(run, csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: Path) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rdeepsense.cli.fit.read_table", interrupted)
@@ -91,7 +91,7 @@ def test_other_errors_are_one_line_without_traceback(
     run, csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(error: Exception):
-        def read(path: Path) -> None:
+        def read(*_: object) -> None:
             raise error
 
         return read
@@ -106,7 +106,7 @@ def test_other_errors_are_one_line_without_traceback(
 
 
 def test_warnings_are_one_line(run, csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def warns(path: Path) -> None:
+    def warns(*_: object) -> None:
         warnings.warn("careful", stacklevel=1)
         raise rdeepsense.InputError("stop here")
 

@@ -17,6 +17,7 @@ OPTIONS = {"dtype": "--dtype", "rows": "--data", "fine_tune": "--fine-tune", "mo
         ("fine_tune=True is for dtype='int8'; float32", "--fine-tune is for --dtype int8; float32"),
         ("give rows=(X, y), or", "give --data, or"),
         ("take a wider dtype=", "take a wider --dtype"),
+        ("dtype = 'int4' is unknown", "--dtype int4 is unknown"),
         ("by more than most=-0.5; nothing", "by more than --most -0.5; nothing"),
         ("dtype='two words' is", "--dtype 'two words' is"),
         ("mydtype=3 and dtype stay, as does tan=1", "mydtype=3 and dtype stay, as does tan=1"),

@@ -223,7 +223,7 @@ def test_fine_tuning_brings_int8_within_the_bound(run: Any, tmp_path: Path) -> N
     frame = pl.DataFrame({**{f"x{k}": X[2000:, k] for k in range(3)}, "y": y[2000:]})
     frame.write_csv(tmp_path / "rows.csv")
     common = ("export", tmp_path / "precise", "--dtype", "int8", "--data", "rows.csv")
-    common += ("--target", "y", "-o", "out", "--to")
+    common += ("--target", "y", "-o", "out", "--overwrite", "--to")
     assert run(*common, "c99", "--max-nll-change", "10").code == 0
     rise = json.loads(Path("out/report.json").read_text())["quality"]["nll_change"]
     bound = ("--max-nll-change", f"{rise - 0.02:.6f}")
@@ -286,9 +286,11 @@ def test_refusals(run: Any, model: Path, csv: Path, tmp_path: Path) -> None:
     assert "holds 'main.c', which is no part of an export" in error("-o", "mine")
 
 
-def test_an_earlier_export_is_replaced(run: Any, model: Path) -> None:
-    for name in ("one", "two"):
-        assert run("export", model, "--to", "c99", "--name", name, "-o", "out").code == 0
+def test_an_earlier_export_is_replaced_where_asked(run: Any, model: Path) -> None:
+    command = ("export", model, "--to", "c99", "-o", "out", "--quiet", "--name")
+    assert (run(*command, "one").out, run(*command, "two").code) == ("", 1)
+    assert "ONE_INPUTS" in Path("out/model.h").read_text()
+    assert run(*command, "two", "--overwrite").code == 0
     assert "TWO_INPUTS" in Path("out/model.h").read_text()
     assert sorted(p.name for p in Path("out").iterdir()) == FILES
 

@@ -31,7 +31,7 @@ def test_fit_then_predict_and_evaluate(run, folder: Path, tmp_path: Path) -> Non
     assert fitted.code == 0, fitted.err
     assert "rows      400 in 4 Parquet files, streamed" in fitted.out
     assert "inputs    3: a, b [V], same" in fitted.out
-    assert "dropped   2 not numeric: label (text), site (text)" in fitted.out
+    assert "left out  label: text\n          site: text\n" in fitted.out
     assert "regression: y is numeric" in fitted.out
     assert "below: figures on the validation rows, which had a part in the choices" in fitted.out
     assert rds.load("model.safetensors").feature_names_in_.tolist() == ["a", "b [V]", "same"]
@@ -52,12 +52,29 @@ def test_classes(run, folder: Path) -> None:
     assert rds.load("model.safetensors").classes_.tolist() == ["high", "low", "mid"]
 
 
+def test_ids_are_left_out_by_their_name(run, folder: Path) -> None:
+    for path in folder.iterdir():
+        frame = pl.read_parquet(path)
+        frame.with_columns(row_id=pl.Series(range(100)), grid=pl.Series(range(100))).write_parquet(
+            path
+        )
+    command = ("fit", "--quick", folder, "--target", "y", "--ignore", "z", *QUICK)
+    fitted = run(*command)
+    assert "inputs    5: a, b [V], user, same, grid" in fitted.out
+    assert "row_id: an id by its name; --input row_id takes it" in fitted.out
+    assert "verdict   none without test rows" in fitted.out
+    forced = run(*command, "--input", "row_id", "-o", "m")
+    assert "inputs    6: a, b [V], user, same, row_id, grid" in forced.out
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         (("--target", "nope"), "--target 'nope': there is no such column; the files have a, b [V]"),
         (("--target", "y", "--groups", "nope"), "--groups 'nope': there is no such column"),
         (("--target", "y", "--ignore", "nope"), "0.parquet: has no column 'nope' to ignore"),
+        (("--target", "y", "--input", "nope"), "--input 'nope': there is no such column"),
+        (("--target", "y", "--datetime", "hour"), "--datetime and --missing-mark are for a table"),
         (("--target", "y", "--test-fraction", 0.1), "--test-fraction 0.1: is for a table in mem"),
     ],
 )

@@ -25,7 +25,8 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
     assert fitted.code == 0, fitted.err
     assert "rows      400" in fitted.out
     assert "inputs    3: a, b [V], same" in fitted.out
-    assert "dropped   2 not numeric: label (text, such as '" in fitted.out
+    assert "left out  label: text, such as '" in fitted.out
+    assert "\n          site: text, such as '" in fitted.out
     assert "constant  1: same" in fitted.out
     assert "missing   none" in fitted.out
     assert "regression: y is numeric" in fitted.out
@@ -138,7 +139,13 @@ def test_same_seed_same_file(run, csv: Path, tmp_path: Path) -> None:
 def test_quiet_prints_nothing_and_a_replaced_model_is_told(run, csv: Path) -> None:
     first = run("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--quiet")
     assert (first.code, first.out, first.err) == (0, "", "")
-    again = run("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--test-fraction", 0)
+    again = ("fit", "--quick", csv, "--target", "y", "--epochs", 1, "--test-fraction", 0)
+    refused = run(*again)
+    assert (refused.code, refused.err) == (
+        1,
+        "error: --output model.safetensors: is there already; --overwrite replaces it\n",
+    )
+    again = run(*again, "--overwrite")
     assert "wrote model.safetensors (replaced the file that was there)" in again.out
     assert "no choice has seen" not in again.out
 
@@ -187,6 +194,6 @@ def test_fit_chooses_by_default(run, csv: Path) -> None:
     assert "wrote grid.svg" in fitted.out
     assert "best of 14 by 5-fold cross-validation" in fitted.out
     assert "320 rows to train, 5-fold cross-validation, 80 to test" in fitted.out
-    refused = run("fit", "--quick", csv, "--target", "y", "--alpha", "best")
+    refused = run("fit", csv, "--target", "y", "--alpha", "best", "--overwrite")
     assert refused.code == 1
     assert "--alpha 'best': give a number, or auto or paper" in refused.err

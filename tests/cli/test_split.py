@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rdeepsense.cli.scores import standard_error
+from rdeepsense.cli.per_target import standard_error
 from rdeepsense.cli.split import split_off
 from rdeepsense.errors import InputError
 

@@ -13,6 +13,7 @@ import rdeepsense as rds
 from rdeepsense.cli.columns import check_known, inspect
 from rdeepsense.cli.fit import _units
 from rdeepsense.cli.inference import model_inputs
+from rdeepsense.cli.reading.table import Table
 from rdeepsense.cli.target_task import check_roles
 from rdeepsense.data.names import texts
 from rdeepsense.data.parquet import first_repeated
@@ -71,7 +72,7 @@ def test_queries_do_not_grow_with_columns(whole: Counter[str]) -> None:
         whole.clear()
         check_known(frame, frame.columns, "--ignore")
         assert len(inspect(frame, ["x0"]).inputs) == width - 1
-        assert model_inputs(model, frame, [])[1] == ["x0"]
+        assert model_inputs(model, Table("wide", frame), []).extra == ["x0"]
         found.append({name: count for name, count in whole.items() if name != "width"})
     assert found[0] == found[1]
     assert found[0]["select"] > 0
@@ -113,7 +114,7 @@ def test_what_is_found_in_columns() -> None:
     assert found.inputs == ["whole", "single", "nan", "yes", "only nan"]
     assert found.constant == ["single", "nan"]
     assert found.missing == {"whole": 1, "single": 1, "nan": 1, "only nan": 3}
-    assert found.dropped == {"text": "text, such as 'a'", "empty": "no values"}
+    assert found.left_out == {"text": "text, such as 'a'", "empty": "no values"}
 
 
 def test_the_first_name_twice() -> None:

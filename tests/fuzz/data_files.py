@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -17,7 +18,7 @@ from fuzz.hostile_files import NUMBERS, VALUES, pick
 from fuzz.subject import Edit, Rng, Subject
 
 from rdeepsense.cli.columns import inputs_of, inspect
-from rdeepsense.cli.table import read_table
+from rdeepsense.cli.reading.table import read_table
 from rdeepsense.data.parquet import NUMBER, ParquetTable, numbers
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.cell_file import read_cell, write_cell
@@ -192,10 +193,10 @@ def _tables() -> list[Subject]:
 
     def use(path: Path, rng: Rng) -> object:
         found = read_table(path)
-        assert found.height > 0
-        columns = inspect(found, [])
-        numbers = inputs_of(found, columns.inputs, "mean")
-        assert numbers.shape == (found.height, len(columns.inputs))
+        assert found.frame.height > 0
+        columns = inspect(found.frame, [], comma_separated=found.comma_separated)
+        numbers = inputs_of(columns.frame, columns.inputs, "mean")
+        assert numbers.shape == (found.frame.height, len(columns.inputs))
         return None
 
     def stream(path: Path, rng: Rng) -> object:
@@ -218,7 +219,18 @@ def _tables() -> list[Subject]:
         pick(rng, COLUMNS)(frame).write_parquet(buffer)
         return "columns", buffer.getvalue()
 
+    arrow = io.BytesIO()
+    frame.write_ipc(arrow)
+    commas = frame.write_csv(separator=";").replace(".", ",").encode("utf-16")
+    others = {
+        "CSV, UTF-16, decimal commas": commas,
+        "CSV, gzip": gzip.compress(text, mtime=0),
+        "CSV, zip": _zip({"t.csv": text}),
+        "Arrow": arrow.getvalue(),
+        "JSON lines": frame.write_ndjson().encode(),
+    }
     return [
+        *(Subject(f"table: {kind}", own, use, sealed=False) for kind, own in others.items()),
         Subject("table: CSV", text, use, edit, sealed=False, file_name="t.csv"),
         Subject("table: Parquet", parquet.getvalue(), use, edit_parquet, sealed=False),
         Subject("Parquet stream", parquet.getvalue(), stream, edit_parquet, sealed=False),

@@ -98,6 +98,7 @@ class Fit:
                 os.dup2(said, stream)
             os.chdir(self.work)
             common = ["--target", "y", "--seed", str(seed), "--checkpoint", STATE, "-o", OUTPUT]
+            common.append("--overwrite")
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             main(["fit", str(self.tables / table), *options, *common])
         except SystemExit as end:

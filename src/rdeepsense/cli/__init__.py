@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
+from rdeepsense.cli.pipes import BROKEN_PIPE, PatientOutput, silence_stdout
 from rdeepsense.cli.stderr import RED, YELLOW, print_line
 from rdeepsense.errors import RDeepSenseError, require
 
@@ -17,6 +18,21 @@ __all__ = ["main"]
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line on `args` (those of the process by default) and exit."""
     options = {"debug": bool(os.environ.get("RDEEPSENSE_DEBUG"))}
+    stdout, patient = sys.stdout, PatientOutput(sys.stdout)
+    sys.stdout = patient
+    try:
+        _answer(args, options)
+    except SystemExit as end:
+        patient.flush()
+        if patient.broken:
+            silence_stdout()
+            sys.exit(end.code or BROKEN_PIPE)
+        raise
+    finally:
+        sys.stdout = stdout
+
+
+def _answer(args: Sequence[str] | None, options: dict[str, bool]) -> NoReturn:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

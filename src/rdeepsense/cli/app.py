@@ -9,11 +9,14 @@ import typer
 from rdeepsense import __version__
 from rdeepsense.cli.benchmark import benchmark
 from rdeepsense.cli.compare import compare
+from rdeepsense.cli.completion import completion, prepare_completion
 from rdeepsense.cli.data import data
 from rdeepsense.cli.demo import demo
 from rdeepsense.cli.evaluate import evaluate
 from rdeepsense.cli.export import export
 from rdeepsense.cli.fit import fit
+from rdeepsense.cli.inspect import inspect
+from rdeepsense.cli.metavars import say_types
 from rdeepsense.cli.predict import predict
 from rdeepsense.cli.profile import profile
 from rdeepsense.cli.reproduce import reproduce
@@ -22,12 +25,17 @@ app = typer.Typer(
     help="Networks for sensor data that say how sure they are, in one forward pass.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # plain help: rich would name types of Python
     pretty_exceptions_enable=False,  # with --debug, Python's own traceback
 )
-for command in (fit, predict, evaluate, compare, demo, reproduce, export, profile):
+WITH_MODELS = (fit, predict, evaluate, inspect, compare, export, profile)
+for command in (*WITH_MODELS, demo, reproduce, completion):
     app.command()(command)
 app.add_typer(benchmark, name="benchmark")
 app.add_typer(data, name="data")
+for group in (app, benchmark, data):
+    for registered in group.registered_commands:
+        say_types(registered.callback)
 
 
 def _version(asked: bool) -> None:
@@ -48,3 +56,7 @@ def options(
 ) -> None:
     if debug and context.obj is not None:
         context.obj["debug"] = True
+
+
+say_types(options)
+prepare_completion()

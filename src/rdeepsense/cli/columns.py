@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rdeepsense.cli.reading.numbers import Strays, read_with
+from rdeepsense.cli.reading.roles import assign
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,22 +22,26 @@ LISTED = 20  # columns named one by one before "and N more"
 
 @dataclass(frozen=True)
 class InspectedColumns:
-    """The columns of a table by what they are good for."""
+    """The columns of a table by what they are good for, and the table with inputs as numbers."""
 
     rows: int
     inputs: list[str]
-    dropped: dict[str, str]  # not numeric, and why
+    left_out: dict[str, str]  # and why
     constant: list[str]
     missing: dict[str, int]  # inputs with missing values
+    strays: Mapping[str, Strays]  # cells of inputs that are no numbers
+    said: Sequence[str]
+    frame: pl.DataFrame
+    categories: list[str] = field(default_factory=list)  # inputs that are texts
 
     def report(self, terminal: Terminal, targets: Sequence[str], filled: bool) -> None:
         """Print what was found."""
+        report_assumed(terminal, self.said)
         terminal.line(f"rows      {self.rows:,}")
         terminal.line(f"inputs    {len(self.inputs)}: {some(self.inputs)}")
         terminal.line(f"target    {some(targets)}")
-        if self.dropped:
-            why = some([f"{name} ({reason})" for name, reason in self.dropped.items()])
-            terminal.line(f"dropped   {len(self.dropped)} not numeric: {why}")
+        report_left_out(terminal, self.left_out)
+        report_strays(terminal, self.strays)
         if self.constant:
             terminal.line(
                 f"constant  {len(self.constant)}: {some(self.constant)} (kept; they change nothing)"
@@ -46,6 +52,29 @@ class InspectedColumns:
             terminal.line(f"missing   {counts}{how}")
         else:
             terminal.line("missing   none")
+
+
+def report_assumed(terminal: Terminal, said: Sequence[str]) -> None:
+    """Print in one line what had to be assumed to read the table."""
+    if said:
+        terminal.line(f"assumed   {'; '.join(said)}")
+
+
+def report_left_out(terminal: Terminal, left_out: Mapping[str, str]) -> None:
+    """Name the columns that are no inputs though nobody said so, each with the reason."""
+    shown = list(left_out.items())[:LISTED]
+    for place, (name, why) in enumerate(shown):
+        terminal.line(f"{'left out' if place == 0 else '':10}{name}: {why}")
+    if more := list(left_out)[LISTED:]:
+        terminal.line(f"{'':10}and {len(more):,} more: {some(more)}")
+
+
+def report_strays(terminal: Terminal, strays: Mapping[str, Strays]) -> None:
+    """Name the cells of numeric columns that are taken as missing."""
+    for name, one in list(strays.items())[:LISTED]:
+        terminal.line(f"no number {name}: {one} (the first row is 0); taken as missing")
+    if len(strays) > LISTED:
+        terminal.line(f"no number in {len(strays) - LISTED} more columns; --json lists them")
 
 
 def some(names: Sequence[str]) -> str:
@@ -75,33 +104,46 @@ def is_numeric(series: pl.Series) -> bool:
     return series.dtype.is_numeric() or series.dtype == pl.Boolean
 
 
-def inspect(frame: pl.DataFrame, not_inputs: Sequence[str]) -> InspectedColumns:
-    """Take every other column as an input, if it is numeric."""
+def inspect(
+    frame: pl.DataFrame,
+    not_inputs: Sequence[str],
+    forced: Sequence[str] = (),
+    parts: Sequence[str] = (),
+    comma_separated: bool = True,
+    said: Sequence[str] = (),
+    read_as: Mapping[str, str] | None = None,
+) -> InspectedColumns:
+    """Take every other column as an input whose role is that of one.
+
+    `said` is what was assumed before, of the file, and `read_as` how targets were read.
+    """
     import polars as pl
 
-    inputs, dropped, left = [], {}, set(not_inputs)
-    for series in frame.iter_columns():
-        name = series.name
-        if name in left:
-            continue
-        if series.null_count() == len(series):
-            dropped[name] = "no values"
-        elif not is_numeric(series):
-            dropped[name] = _kind(series)
-        else:
-            inputs.append(name)
+    roles = assign(frame, not_inputs, forced, parts, comma_separated)
+    inputs = roles.inputs
     if not inputs:
+        reasons = [f"{name} ({why})" for name, why in roles.left_out.items()]
         raise InputError(
             "no numeric column is left as an input; "
-            f"not numeric: {some(list(dropped)) or 'none'}; set aside: {some(not_inputs) or 'none'}"
+            f"left out: {some(reasons) or 'none'}; set aside: {some(not_inputs) or 'none'}"
         )
     # All columns in one query: a query costs as much as the table has columns.
-    numbers = as_numbers(frame, inputs)
+    numbers = inputs_of(roles.frame, inputs, "mean", roles.categories, finite=False)
     distinct = numbers.select(pl.all().drop_nulls().n_unique()).row(0)
     gaps = numbers.null_count().row(0)
     constant = [name for name, values in zip(inputs, distinct, strict=True) if values == 1]
     missing = {name: count for name, count in zip(inputs, gaps, strict=True) if count}
-    return InspectedColumns(frame.height, inputs, dropped, constant, missing)
+    return InspectedColumns(
+        frame.height,
+        inputs,
+        roles.left_out,
+        constant,
+        missing,
+        roles.strays,
+        [*said, *read_with({**(read_as or {}), **roles.read_as})],
+        roles.frame,
+        roles.categories,
+    )
 
 
 def as_numbers(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
@@ -116,16 +158,31 @@ def as_numbers(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return frame.select(pl.col(names).cast(kind).fill_nan(None))
 
 
-def inputs_of(frame: pl.DataFrame, names: Sequence[str], missing: str) -> pl.DataFrame:
-    """Return the inputs as floats, checked here, where rows still have their place."""
+def inputs_of(
+    frame: pl.DataFrame,
+    names: Sequence[str],
+    missing: str,
+    categories: Sequence[str] = (),
+    finite: bool = True,
+) -> pl.DataFrame:
+    """Return the inputs as floats, checked here, where rows still have their place.
+
+    Those named in `categories` stay texts.
+    """
     import polars as pl
 
-    numbers = as_numbers(frame, names)
-    _refuse(numbers, pl.all().is_infinite().fill_null(False), "infinity", "")
+    texts = set(categories)
+    numbers = as_numbers(frame, [name for name in names if name not in texts])
+    if finite:
+        _refuse(numbers, pl.all().is_infinite().fill_null(False), "infinity", "")
     if missing == "refuse":
         hint = "; --missing mean, at fit, fills them with the column's mean"
         _refuse(numbers, pl.all().is_null(), "missing values", hint)
-    return numbers
+    if not texts:
+        return numbers
+    return numbers.with_columns(frame.select(pl.col(list(categories)).cast(pl.String))).select(
+        names
+    )
 
 
 def numeric_targets(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:

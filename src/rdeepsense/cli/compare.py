@@ -10,10 +10,22 @@ import typer
 
 from rdeepsense.cli.columns import check_known, inputs_of, inspect, labels, numeric_targets
 from rdeepsense.cli.memory_table import kind_of
+from rdeepsense.cli.options import (
+    TABLE,
+    DateParts,
+    ForcedInputs,
+    JsonFile,
+    ManyClasses,
+    MissingMarks,
+    Overwrite,
+    Quiet,
+)
+from rdeepsense.cli.reading.dates import parse_parts
+from rdeepsense.cli.reading.table import read_table
+from rdeepsense.cli.reading.targets import check_classes, read_targets
 from rdeepsense.cli.stopping import stoppable
-from rdeepsense.cli.table import read_table
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
-from rdeepsense.cli.terminal import Terminal, check_outputs, rich_table, write_json
+from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
 from rdeepsense.cli.widths import widths_of
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
@@ -24,7 +36,7 @@ OPTIONAL = {"CatBoost": "catboost", "NGBoost": "ngboost"}
 
 
 def compare(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet table, one row per example.")],
+    table: Annotated[Path, typer.Argument(help=f"{TABLE}; one row per example.")],
     target: Annotated[str, typer.Option(help="Column to predict.")],
     methods: Annotated[
         str | None,
@@ -43,6 +55,10 @@ def compare(
     ignore: Annotated[
         list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
     ] = None,
+    inputs: ForcedInputs = None,
+    datetime: DateParts = None,
+    missing_mark: MissingMarks = None,
+    many_classes: ManyClasses = False,
     splits: Annotated[int, typer.Option(min=1, help="How often to split and fit.")] = 5,
     test_fraction: Annotated[
         float, typer.Option(help="Share of rows (or groups) that each split keeps for its test.")
@@ -57,8 +73,9 @@ def compare(
     html: Annotated[
         Path | None, typer.Option(help="Write a page with tables and a picture to this file.")
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    json: JsonFile = None,
+    quiet: Quiet = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Fit several methods on random splits of a table and score them on rows they have not seen.
 
@@ -67,26 +84,37 @@ def compare(
     from rdeepsense.experiments.compare import compare as run
     from rdeepsense.experiments.methods import parse_all
 
-    terminal = Terminal(quiet)
+    terminal = Terminal(quiet, json)
     chosen = parse_all(methods or _default_methods())
     widths = widths_of(hidden)
-    check_roles([target], groups, ignore or [])
+    forced, parts = inputs or [], parse_parts(datetime)
+    check_roles([target], groups, ignore or [], forced)
     if not 0 < test_fraction < 1:
         raise InputError(f"--test-fraction {test_fraction}: must lie between 0 and 1")
     if html is not None:
         require("matplotlib", "report")
-    check_outputs({"--html": html, "--json": json}, inputs=(table,))
-    frame = read_table(table)
+    check_outputs({"--html": html, "--json": json}, inputs=(table,), overwrite=overwrite)
+    read = read_table(table, missing_mark or [])
+    frame = read.frame
     group, left = [groups] if groups else [], ignore or []
-    for option, names in (("--target", [target]), ("--groups", group), ("--ignore", left)):
+    for option, names in (
+        ("--target", [target]),
+        ("--groups", group),
+        ("--ignore", left),
+        ("--input", forced),
+    ):
         check_known(frame, names, option)
-    found = inspect(frame, [target, *group, *left])
-    terminal.line(f"table     {table}")
+    frame, read_as = read_targets(read, [target])
+    aside, commas = [target, *group, *left], read.comma_separated
+    found = inspect(frame, aside, forced, parts, commas, read.said, read_as)
+    terminal.line(f"table     {read.name}")
     found.report(terminal, [target], filled=False)
     classes, why = decide(task, {target: kind_of(frame[target])})
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
-    X = inputs_of(frame, found.inputs, "refuse").to_numpy()
+    X = inputs_of(found.frame, found.inputs, "refuse").to_numpy()
     y = labels(frame, target) if classes else numeric_targets(frame, [target])
+    if classes:
+        check_classes(target, len(set(y.tolist())), len(y), many_classes)
     users = labels(frame, groups, "--groups") if groups else None
     names = [method.name for method in chosen]
     terminal.line(f"methods   {', '.join(names)}; {splits} splits")
@@ -119,7 +147,8 @@ def compare(
     if json is not None:
         rows = {"table": table.name, "target": target, "inputs": found.inputs, "seed": seed}
         write_json(json, {**rows, **result.to_json()})
-        terminal.line(f"wrote {json}")
+        if json != STDOUT:
+            terminal.line(f"wrote {json}")
 
 
 def _default_methods() -> str:

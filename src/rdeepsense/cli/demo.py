@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense.cli.options import Quiet
 from rdeepsense.cli.reproduce import check_complete
 from rdeepsense.cli.scores import COVERAGES
 from rdeepsense.cli.stopping import finished_cells, stoppable
@@ -48,16 +49,17 @@ LINES = {
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the files; made if absent.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and training.")] = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Take the short tour: a simulated sensor beside its truth, then one task by all methods.
 
     Writes demo.png, demo.svg, results.json and model.safetensors of the sensor, and the report on
     the task, simulated taxi trips, to a folder of its own. Takes two minutes or so on two cores.
     """
-    terminal = Terminal()
+    terminal = Terminal(quiet)
     with stoppable(partial(finished_cells, out / TASK)):
         known_truth_tour(out, seed, terminal)
-        task_tour(out / TASK, seed, terminal)
+        task_tour(out / TASK, seed, terminal, quiet=quiet)
     terminal.line(GO_ON)
 
 

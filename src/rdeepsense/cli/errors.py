@@ -35,4 +35,4 @@ def translated(message: str, options: Mapping[str, str]) -> str:
         return f"{name} {plain if plain and ' ' not in plain else value}"
 
     names = "|".join(map(re.escape, options))
-    return re.sub(rf"\b({names})={_VALUE}", option, message)
+    return re.sub(rf"\b({names}) ?= ?{_VALUE}", option, message)

@@ -3,48 +3,95 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rdeepsense.cli.columns import check_known, labels, numeric_targets, some
+from rdeepsense.cli.by_group import report_groups
+from rdeepsense.cli.columns import check_known, labels, numeric_targets
 from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
-from rdeepsense.cli.scores import caption, score_model, score_table
-from rdeepsense.cli.table import read_table
-from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
+from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Quiet
+from rdeepsense.cli.reading.table import Table, read_table
+from rdeepsense.cli.reading.targets import read_targets
+from rdeepsense.cli.scores import caption, known_labels, score_model, score_table
+from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, write_json
+from rdeepsense.cli.verdict import judge, report
+from rdeepsense.errors import InputError
 from rdeepsense.experiments.records import plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rdeepsense.estimators.loading import Estimator
 
 
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet table with inputs and targets.")],
+    table: Annotated[Path, typer.Argument(help=f"Table with inputs and targets: {TABLE}.")],
     target: Annotated[
-        list[str], typer.Option(help="Column with the truth; several in the order given to fit.")
-    ],
+        list[str] | None,
+        typer.Option(help="Column with the truth; by default those that the model file names."),
+    ] = None,
     groups: Annotated[
         str | None, typer.Option(help="Column (user, record) that standard errors are between.")
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file too.")] = None,
+    missing_mark: MissingMarks = None,
+    quiet: Quiet = False,
+    overwrite: Overwrite = False,
+    json: JsonFile = None,
 ) -> None:
     """Score a model's predictions and their uncertainty on a labelled table."""
-    terminal = Terminal()
-    check_outputs({"--json": json}, inputs=(model, table))
+    terminal = Terminal(quiet, json)
+    check_outputs({"--json": json}, inputs=(model, table), overwrite=overwrite)
     estimator = load_model(model)
-    frame = read_table(table)
-    check_known(frame, target, "--target")
-    check_known(frame, [groups] if groups else [], "--groups")
+    targets = _targets(estimator, target)
+    read = read_table(table, missing_mark or [])
+    check_known(read.frame, targets, "--target")
+    check_known(read.frame, [groups] if groups else [], "--groups")
     classes = hasattr(estimator, "classes_")
-    inputs, extra = model_inputs(estimator, frame, [*target, *([groups] if groups else [])])
-    y = labels(frame, target[0]) if classes else numeric_targets(frame, target)
-    group = labels(frame, groups, "--groups") if groups else None
-    scores = score_model(estimator, inputs, y, target, group)
-    if extra:
-        terminal.line(f"{len(extra)} columns not used: {some(extra)}")
-    flagged_rows(estimator, inputs).report(terminal)
-    title = f"Figures on {frame.height:,} rows of {table}"
+    found = model_inputs(estimator, read, [*targets, *([groups] if groups else [])])
+    found.report(terminal)
+    y = _truth(estimator, read, targets)
+    group = labels(read.frame, groups, "--groups") if groups else None
+    dist = estimator.predict_dist(found.values)
+    scores = score_model(estimator, dist, y, targets, group)
+    flagged_rows(estimator, found.values).report(terminal)
+    title = f"Figures on {read.frame.height:,} rows of {read.name}"
     terminal.table(score_table(title, scores, caption(classes, groups)))
+    figures = report_groups(terminal, dist, y, targets, groups, group)
+    verdicts = judge(dist, y, targets, None, group)
+    report(terminal, verdicts)
     if json is not None:
-        task = "classification" if classes else "regression"
-        write_json(json, {"task": task, "rows": frame.height, "figures": plain(scores)})
-        terminal.line(f"wrote {json}")
+        content = {
+            "task": "classification" if classes else "regression",
+            "rows": read.frame.height,
+            "figures": plain(scores),
+            "verdict": plain(verdicts),
+            "groups": plain(figures),
+        }
+        write_json(json, content)
+        if json != STDOUT:
+            terminal.line(f"wrote {json}")
+
+
+def _targets(model: Estimator, given: list[str] | None) -> list[str]:
+    """Return the columns with the truth, in the model's order where it knows their names."""
+    names = list(model.fitted_.target.names or ())
+    if given and sorted(given) != sorted(names):
+        return given
+    if not names:
+        raise InputError("--target: the model file has no names of targets; give them")
+    return names
+
+
+def _truth(model: Estimator, table: Table, targets: list[str]) -> NDArray[np.generic]:
+    """Return values or labels; labels of a model whose classes are texts stay texts."""
+    texts = hasattr(model, "classes_") and model.classes_.dtype.kind == "U"
+    if not texts:
+        frame = read_targets(table, targets)[0]
+        if not hasattr(model, "classes_"):
+            return numeric_targets(frame, targets)
+        return known_labels(model, labels(frame, targets[0]), targets[0])
+    return known_labels(model, labels(table.frame, targets[0]), targets[0])

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rdeepsense.cli.columns import check_known, labels, numeric_targets
+from rdeepsense.cli.columns import (
+    check_known,
+    labels,
+    numeric_targets,
+    report_assumed,
+    report_strays,
+)
 from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.inference import load_model, model_inputs
+from rdeepsense.cli.options import Overwrite, Quiet
+from rdeepsense.cli.reading.table import read_table
+from rdeepsense.cli.reading.targets import read_targets
 from rdeepsense.cli.scores import known_labels
-from rdeepsense.cli.table import read_table
 from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
 from rdeepsense.errors import InputError
 
@@ -103,16 +111,21 @@ def export(
             "std or probs. Fully-connected networks; not with int8."
         ),
     ] = None,
+    quiet: Quiet = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a model as plain layers that numpy alone runs, as C99 for firmware, or as ONNX."""
     from rdeepsense.deploy.export import export as export_model
     from rdeepsense.progress import progress_for
 
-    terminal = Terminal()
-    estimator = load_model(model)
+    terminal = Terminal(quiet)
     if to is not Format.c99:
-        check_outputs({"--output": output}, inputs=(model, *([] if data is None else [data])))
-    rows = None if data is None else _rows(estimator, data, target or [])
+        inputs = (model, *([] if data is None else [data]))
+        check_outputs({"--output": output}, inputs, overwrite)
+    elif not overwrite and (output / "report.json").exists():
+        raise InputError(f"--output {output}: is there already; --overwrite replaces it")
+    estimator = load_model(model)
+    rows = None if data is None else _rows(terminal, estimator, data, target or [])
     with in_options(OPTIONS):
         report = export_model(
             estimator,
@@ -125,18 +138,24 @@ def export(
             sure_share=sure,
             fine_tune=fine_tune,
             name=name,
-            progress=progress_for(True),
+            progress=progress_for(not quiet),
         )
     _report(terminal, report, fine_tune)
 
 
-def _rows(estimator: Estimator, path: Path, target: list[str]) -> tuple[ArrayLike, ArrayLike]:
+def _rows(
+    terminal: Terminal, estimator: Estimator, path: Path, target: list[str]
+) -> tuple[ArrayLike, ArrayLike]:
     """Read the inputs and the truth of a table."""
     if not target:
         raise InputError("--data needs --target: the columns with the truth")
-    frame = read_table(path)
-    check_known(frame, target, "--target")
-    inputs, _ = model_inputs(estimator, frame, target)
+    table = read_table(path)
+    check_known(table.frame, target, "--target")
+    found = model_inputs(estimator, table, target)
+    report_assumed(terminal, found.said)
+    report_strays(terminal, found.strays)
+    inputs = found.values
+    frame = read_targets(table, target)[0]
     X = inputs.to_numpy() if hasattr(inputs, "to_numpy") else inputs
     if estimator.fitted_.target.is_classes:
         return X, known_labels(estimator, labels(frame, target[0]), target[0])

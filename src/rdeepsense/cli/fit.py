@@ -11,18 +11,38 @@ import typer
 from rdeepsense.cli.budget import budget_line, budget_of, front_beside
 from rdeepsense.cli.choice import choice_lines
 from rdeepsense.cli.columns import some
+from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.folder import Folder
 from rdeepsense.cli.memory_table import MemoryTable
+from rdeepsense.cli.options import (
+    TABLE,
+    Calibration,
+    DateParts,
+    Device,
+    ForcedInputs,
+    JsonFile,
+    KeepRows,
+    ManyClasses,
+    MissingMarks,
+    Overwrite,
+    Quiet,
+    calibrate_argument,
+)
+from rdeepsense.cli.reading.content import STDIN
+from rdeepsense.cli.reading.dates import parse_parts
+from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.stopping import kept_state, stop, stoppable
-from rdeepsense.cli.table import read_table
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
-from rdeepsense.cli.terminal import Terminal, check_outputs, write_json
+from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, pictures, write_json
 from rdeepsense.cli.widths import widths_of
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.records import plain
 
 if TYPE_CHECKING:
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
+
+
+OPTIONS = {"calibrate": "--calibrate", "device": "--device", "keep_rows": "--keep-rows"}
 
 
 class Likelihood(StrEnum):
@@ -44,17 +64,17 @@ def fit(
     table: Annotated[
         Path,
         typer.Argument(
-            help="CSV or Parquet table, one row per example; or a folder of Parquet files, "
-            "which may be larger than memory."
+            help=f"{TABLE}; one row per example. Or a folder of Parquet files, which may be "
+            "larger than memory."
         ),
     ],
     target: Annotated[list[str], typer.Option(help="Column to predict; repeat for several.")],
     groups: Annotated[
         str | None, typer.Option(help="Column (user, record) whose rows must stay together.")
     ] = None,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Model file; one that is there is replaced.")
-    ] = Path("model.safetensors"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model file.")] = Path(
+        "model.safetensors"
+    ),
     task: Annotated[
         TaskKind, typer.Option(help="auto: classes for text or yes/no targets.")
     ] = TaskKind.auto,
@@ -96,6 +116,11 @@ def fit(
     ignore: Annotated[
         list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
     ] = None,
+    inputs: ForcedInputs = None,
+    datetime: DateParts = None,
+    missing_mark: MissingMarks = None,
+    many_classes: ManyClasses = False,
+    calibrate: Calibration = None,
     unit: Annotated[
         list[str] | None,
         typer.Option(
@@ -120,33 +145,44 @@ def fit(
             "--partial", help="After Ctrl-C, let the partial model take the place of --output."
         ),
     ] = False,
+    keep_rows: KeepRows = 512,
+    device: Device = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file too.")] = None,
+    quiet: Quiet = False,
+    overwrite: Overwrite = False,
+    json: JsonFile = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw what was chosen among to PLOT.png and PLOT.svg.")
     ] = None,
 ) -> None:
     """Fit a network to a table and say how good its uncertainty is on rows it has not seen."""
-    terminal = Terminal(quiet)
+    terminal = Terminal(quiet, json)
     widths, limits = widths_of(hidden), budget_of(budget)
-    outputs = {"--output": output, "--json": json, "--checkpoint": checkpoint, "--plot": plot}
-    check_roles(target, groups, ignore or [])
-    left = ignore or []
+    outputs = {"--output": output, "--json": json, **pictures(plot)}
+    left, forced, parts = ignore or [], inputs or [], parse_parts(datetime)
+    check_roles(target, groups, left, forced)
     source: Folder | MemoryTable
     if table.is_dir() and any(table.glob("*.parquet")):
-        source = Folder.inspect(table, target, groups, left, test_fraction, memory * 2**20)
+        if parts or missing_mark:
+            raise InputError(
+                "--datetime and --missing-mark are for a table in memory, not a folder"
+            )
+        limit = memory * 2**20
+        source = Folder.inspect(table, target, groups, left, test_fraction, limit, forced)
     else:
+        read = read_table(table, missing_mark or [])
         source = MemoryTable.inspect(
-            read_table(table), target, groups, left, missing.value, test_fraction, seed
+            read, target, groups, left, missing.value, test_fraction, seed, forced, parts
         )
-    check_outputs(outputs, inputs=(table,))
-    terminal.line(f"table     {table}")
+    # A partial model is there to be replaced: the same command goes on.
+    check_outputs({**outputs, "--checkpoint": checkpoint}, inputs=(table,))
+    check_outputs(outputs, inputs=(table,), overwrite=overwrite or partial)
+    terminal.line(f"table     {'stdin' if table == STDIN else table}")
     source.report(terminal)
     classes, why = decide(task, source.kinds())
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
     units = _units(unit or [], [*source.inputs, *([] if classes else target)])
-    source.prepare(classes)
+    source.prepare(classes, many_classes)
 
     if plot is not None:
         _check_plot(plot, quick, {hidden, alpha, drop_prob, likelihood.value if likelihood else ""})
@@ -159,12 +195,15 @@ def fit(
         "max_seconds": max_seconds,
         "budget": limits,
         "missing": missing.value,
+        "calibrate": calibrate_argument(calibrate),
+        "keep_rows": keep_rows,
+        "device": device,
         "checkpoint": checkpoint,
         "random_state": seed,
         "verbose": not quiet,
     }
     model = _estimator(classes, likelihood, settings)
-    with stoppable(lambda: kept_state(checkpoint)):
+    with stoppable(lambda: kept_state(checkpoint)), in_options(OPTIONS):
         source.fit(model)
         model.describe(
             target,
@@ -186,6 +225,11 @@ def fit(
         if limits is not None:
             terminal.line(budget_line(limits, model.training_))
         closing = source.score(terminal, model)
+        if kept := len(model.fitted_.kept_rows[0]):
+            terminal.line(
+                f"keeps     {kept:,} validation rows, readable, in the file, for exports; "
+                "--keep-rows 0 leaves them out"
+            )
         terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
         if plot is not None:
             from rdeepsense.experiments.report.saving import save
@@ -204,10 +248,15 @@ def fit(
                 "task": task_name,
                 "rows": dict(closing.rows),
                 "inputs": source.inputs,
+                "left_out": dict(source.left_out),
+                "no_number": {name: str(one) for name, one in source.strays.items()},
                 closing.name: plain(closing.scores),
+                "verdict": plain(closing.verdicts),
+                "groups": plain(closing.groups),
             }
             write_json(json, content)
-            terminal.line(f"wrote {json}")
+            if json != STDOUT:
+                terminal.line(f"wrote {json}")
 
 
 def _units(given: list[str], known: list[str]) -> dict[str, str]:

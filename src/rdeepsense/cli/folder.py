@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rdeepsense.cli.columns import some
+from rdeepsense.cli.columns import report_left_out, some
+from rdeepsense.cli.reading.ids import FEWEST_ROWS, is_named_id
+from rdeepsense.cli.reading.numbers import Strays
+from rdeepsense.cli.reading.targets import MOST_CLASSES, check_classes
 from rdeepsense.cli.scores import NAMES, ClosingScores, Score, Scores, score_table
 from rdeepsense.errors import InputError
 
@@ -39,8 +42,9 @@ class Folder:
         ignore: Sequence[str],
         test_fraction: float | None,
         memory: int,
+        forced: Sequence[str] = (),
     ) -> Folder:
-        """Take every column but these as an input, if it is numeric."""
+        """Take every column but these as an input, if it is numeric and not called an id."""
         if test_fraction:
             raise InputError(
                 f"--test-fraction {test_fraction}: is for a table in memory; keep some of the "
@@ -50,16 +54,18 @@ class Folder:
 
         source = ParquetTable(path, ignore)
         named = {*targets, *([groups] if groups else [])}
-        for option, name in [("--target", t) for t in targets] + [("--groups", groups)]:
+        asked = [("--target", t) for t in targets] + [("--groups", groups)]
+        for option, name in asked + [("--input", name) for name in forced]:
             if name is not None and name not in source.columns:
                 raise InputError(
                     f"{option} {name!r}: there is no such column; the files have "
                     f"{some(list(source.columns))}"
                 )
         dropped = {
-            name: kind
+            name: kind if kind not in NUMERIC else f"an id by its name; --input {name} takes it"
             for name, kind in source.columns.items()
-            if name not in named and kind not in NUMERIC
+            if name not in named
+            and (kind not in NUMERIC or (name not in forced and _is_id(source, name)))
         }
         return cls(ParquetTable(path, [*ignore, *dropped]), targets, groups, dropped, memory)
 
@@ -68,6 +74,16 @@ class Folder:
         """The columns that are inputs."""
         named = {*self.targets, self.groups}
         return [name for name in self.source.columns if name not in named]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The columns that are no inputs though nobody said so, and why."""
+        return self.dropped
+
+    @property
+    def strays(self) -> Mapping[str, Strays]:
+        """None: columns of files have types."""
+        return {}
 
     def kinds(self) -> dict[str, str]:
         """Return what each target holds, in words."""
@@ -79,12 +95,20 @@ class Folder:
         terminal.line(f"rows      {self.source.rows:,} in {files:,} Parquet files, streamed")
         terminal.line(f"inputs    {len(self.inputs)}: {some(self.inputs)}")
         terminal.line(f"target    {some(self.targets)}")
-        if self.dropped:
-            why = some([f"{name} ({kind})" for name, kind in self.dropped.items()])
-            terminal.line(f"dropped   {len(self.dropped)} not numeric: {why}")
+        report_left_out(terminal, self.dropped)
 
-    def prepare(self, classes: bool) -> None:
-        """Do nothing: values are checked as they are read."""
+    def prepare(self, classes: bool, many: bool = False) -> None:
+        """Count the classes; other values are checked as they are read."""
+        if not classes or many or self.kinds()[self.targets[0]] not in ("text", "numbers"):
+            return
+        found, rows = set[object](), 0
+        for part, group in enumerate(self.source.groups):
+            column = self.source.read(part, self.targets)[self.targets[0]]
+            found.update(column.unique().to_pylist())
+            rows += group.rows
+            if len(found) > MOST_CLASSES:
+                break
+        check_classes(self.targets[0], len(found), rows, many)
 
     def fit(self, model: RDeepSenseRegressor | RDeepSenseClassifier) -> None:
         """Fit the model on the stream of rows."""
@@ -103,4 +127,16 @@ class Folder:
         scores: Scores = {key: Score(figures[key], None, None) for key in NAMES if key in figures}
         terminal.line("below: figures on the validation rows, which had a part in the choices")
         terminal.table(score_table("Validation figures", {"all": scores}))
+        terminal.line(
+            "verdict   none without test rows; rdeepsense evaluate gives one on other files"
+        )
         return ClosingScores(rows, "validation", scores)
+
+
+def _is_id(source: ParquetTable, name: str) -> bool:
+    """Tell whether a column is called an id, and each of the first rows has its own number."""
+    if not is_named_id(name) or not source.groups:
+        return False
+    column = source.read(0, [name])[name]
+    rows = source.groups[0].rows
+    return rows >= FEWEST_ROWS and len(column.unique()) == rows and not column.null_count

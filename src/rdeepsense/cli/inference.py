@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rdeepsense.cli.columns import inputs_of, is_numeric, some
+from rdeepsense.cli.columns import inputs_of, is_numeric, report_assumed, report_strays, some
+from rdeepsense.cli.reading.dates import source_of, with_dates
+from rdeepsense.cli.reading.numbers import NumbersInText, Strays, numbers_in, read_with
+from rdeepsense.cli.reading.table import Table
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
 
 Inputs: TypeAlias = "pl.DataFrame | NDArray[np.float64]"
@@ -27,12 +33,31 @@ def load_model(path: Path) -> Estimator:
     return model
 
 
-def model_inputs(
-    model: Estimator, frame: pl.DataFrame, not_inputs: list[str]
-) -> tuple[Inputs, list[str]]:
-    """Return the columns the model was fitted on, in its order, and those that are not used."""
+@dataclass(frozen=True)
+class ModelInputs:
+    """What a model takes of a table: its inputs, and what is to be said about the columns."""
+
+    values: Inputs
+    extra: list[str]  # columns that are not used
+    strays: Mapping[str, Strays]
+    said: Sequence[str]
+
+    def report(self, terminal: Terminal) -> None:
+        """Print what was assumed, what is missing though something is there, what is not used."""
+        report_assumed(terminal, self.said)
+        report_strays(terminal, self.strays)
+        if self.extra:
+            terminal.line(f"{len(self.extra)} columns not used: {some(self.extra)}")
+
+
+def model_inputs(model: Estimator, table: Table, not_inputs: list[str]) -> ModelInputs:
+    """Return the columns the model was fitted on, in its order, found by their names.
+
+    They are numbers, so any cell that is none is missing. Parts of dates are made of their column.
+    """
     names = getattr(model, "feature_names_in_", None)
-    columns, left = frame.columns, set(not_inputs)
+    frame, made = with_dates(table.frame, [] if names is None else [str(name) for name in names])
+    columns, left = table.frame.columns, set(not_inputs)
     if names is None:
         used = [n for n in columns if n not in left and is_numeric(frame[n])]
         if len(used) != model.n_features_in_:
@@ -42,14 +67,37 @@ def model_inputs(
             )
     else:
         used = [str(name) for name in names]
-        known = set(columns)
+        known = set(frame.columns)
         for name in used:
             if name not in known:
+                source = source_of(name)
+                needed = repr(name) if source is None else f"{source!r}, for {name!r}"
                 raise InputError(
-                    f"the model needs the column {name!r}; the table has {some(columns)}"
+                    f"the model needs the column {needed}; the table has {some(columns)}"
                 )
-    left.update(used)
+    texts = model_categories(model)
+    frame, found = _numbers(frame, [n for n in used if n not in texts], table.comma_separated)
+    left.update(used, made)
     extra = [name for name in columns if name not in left]
-    checked = inputs_of(frame, used, model.missing)
+    checked = inputs_of(frame, used, model.missing, texts)
     # A model that was fitted without names would warn about a table that has them.
-    return (checked if names is not None else checked.to_numpy()), extra
+    values = checked if names is not None else checked.to_numpy()
+    said = [*table.said, *(read_with(found.read_as) if found else [])]
+    return ModelInputs(values, extra, found.strays if found else {}, said)
+
+
+def model_categories(model: Estimator) -> list[str]:
+    """Return those of a model's inputs that are texts: none, as long as no model takes them."""
+    return []
+
+
+def _numbers(
+    frame: pl.DataFrame, used: list[str], comma_separated: bool
+) -> tuple[pl.DataFrame, NumbersInText | None]:
+    import polars as pl
+
+    texts = [name for name in used if frame[name].dtype == pl.String]
+    if not texts:
+        return frame, None
+    found = numbers_in(frame.select(texts), comma_separated, most=1.0)
+    return frame.with_columns(found.columns.values()), found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import (
     InspectedColumns,
     check_known,
@@ -14,8 +16,12 @@ from rdeepsense.cli.columns import (
     labels,
     numeric_targets,
 )
-from rdeepsense.cli.scores import ClosingScores, Scores, caption, score_model, score_table
+from rdeepsense.cli.reading.numbers import Strays
+from rdeepsense.cli.reading.table import Table
+from rdeepsense.cli.reading.targets import check_classes, read_targets
+from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
 from rdeepsense.cli.split import split_off
+from rdeepsense.cli.verdict import judge, report
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,26 +47,45 @@ class MemoryTable:
     @classmethod
     def inspect(
         cls,
-        frame: pl.DataFrame,
+        table: Table,
         targets: list[str],
         groups: str | None,
         ignore: list[str],
         missing: str,
         test_fraction: float | None,
         seed: int,
+        forced: Sequence[str] = (),
+        parts: Sequence[str] = (),
     ) -> MemoryTable:
-        """Take every column but these as an input, if it is numeric."""
+        """Take every column but these as an input whose role is that of one."""
         group = [groups] if groups else []
-        for option, names in (("--target", targets), ("--groups", group), ("--ignore", ignore)):
-            check_known(frame, names, option)
-        found = inspect(frame, [*targets, *group, *ignore])
+        for option, names in (
+            ("--target", targets),
+            ("--groups", group),
+            ("--ignore", ignore),
+            ("--input", forced),
+        ):
+            check_known(table.frame, names, option)
+        frame, read_as = read_targets(table, targets)
+        aside, commas = [*targets, *group, *ignore], table.comma_separated
+        found = inspect(frame, aside, forced, parts, commas, table.said, read_as)
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
-        return cls(frame, targets, groups, found, missing, fraction, seed)
+        return cls(found.frame, targets, groups, found, missing, fraction, seed)
 
     @property
     def inputs(self) -> list[str]:
         """The columns that are inputs."""
         return self.found.inputs
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The columns that are no inputs though nobody said so, and why."""
+        return self.found.left_out
+
+    @property
+    def strays(self) -> Mapping[str, Strays]:
+        """The cells of inputs that are no numbers."""
+        return self.found.strays
 
     def kinds(self) -> dict[str, str]:
         """Return what each target holds, in words."""
@@ -70,16 +95,20 @@ class MemoryTable:
         """Print what was found in the table."""
         self.found.report(terminal, self.targets, filled=self.missing == "mean")
 
-    def prepare(self, classes: bool) -> None:
-        """Check the values and split the rows."""
-        self.X = inputs_of(self.frame, self.found.inputs, self.missing)
+    def prepare(self, classes: bool, many: bool = False) -> None:
+        """Check the values and split the rows; `many` takes any number of classes."""
+        texts = self.found.categories
+        self.X = inputs_of(self.frame, self.found.inputs, self.missing, texts)
         self.y = (
             labels(self.frame, self.targets[0])
             if classes
             else numeric_targets(self.frame, self.targets)
         )
+        if classes:
+            check_classes(self.targets[0], len(set(self.y.tolist())), len(self.y), many)
         self.group = labels(self.frame, self.groups, "--groups") if self.groups else None
-        self.test = split_off(self.X, self.y, self.test_fraction, self.seed, self.group, classes)
+        rows = coded(self.X, texts)
+        self.test = split_off(rows, self.y, self.test_fraction, self.seed, self.group, classes)
 
     def fit(self, model: Estimator) -> None:
         """Fit the model on the rows that are not for the test."""
@@ -97,14 +126,28 @@ class MemoryTable:
         }
         tested = len(set(group[test])) if group is not None else None
         _report_rows(terminal, rows, model.training_["validated"], self.found.rows, tested)
-        scores: dict[str, Scores] = {}
-        if test.any():
-            groups = None if group is None else group[test]
-            scores = score_model(model, self.X.filter(test), self.y[test], self.targets, groups)
-            title = f"Held-out figures: {rows['test']:,} rows that no choice has seen"
-            note = caption(hasattr(model, "classes_"), self.groups)
-            terminal.table(score_table(title, scores, note))
-        return ClosingScores(rows, "held_out", scores)
+        if not test.any():
+            terminal.line("verdict   none: no row was kept for a test (--test-fraction)")
+            return ClosingScores(rows, "held_out", {})
+        groups = None if group is None else group[test]
+        dist, y = model.predict_dist(self.X.filter(test)), self.y[test]
+        scores = score_model(model, dist, y, self.targets, groups)
+        title = f"Held-out figures: {rows['test']:,} rows that no choice has seen"
+        note = caption(hasattr(model, "classes_"), self.groups)
+        terminal.table(score_table(title, scores, note))
+        figures = report_groups(terminal, dist, y, self.targets, self.groups, groups)
+        verdicts = judge(dist, y, self.targets, self.y[~test], groups)
+        report(terminal, verdicts)
+        return ClosingScores(rows, "held_out", scores, verdicts, figures)
+
+
+def coded(frame: pl.DataFrame, categories: Sequence[str]) -> pl.DataFrame:
+    """Return a table with numbers in place of texts, which tells equal rows from others."""
+    import polars as pl
+
+    if not categories:
+        return frame
+    return frame.with_columns(pl.col(list(categories)).rank("dense").cast(pl.Float64))
 
 
 def kind_of(series: pl.Series) -> str:

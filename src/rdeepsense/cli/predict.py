@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
-from rdeepsense.cli.table import check_suffix, read_table, write_table
-from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
+from rdeepsense.cli.options import TABLE, MissingMarks, Overwrite, Quiet
+from rdeepsense.cli.reading.table import read_table
+from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table
+from rdeepsense.cli.writing import check_suffix, write_table
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
     from rich.table import Table
 
     from rdeepsense.distributions import AnyDistribution
@@ -26,10 +29,12 @@ SHOWN = 10
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet table with the model's inputs.")],
+    table: Annotated[Path, typer.Argument(help=f"Table with the model's inputs: {TABLE}.")],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Table to write: .csv, .tsv or .parquet."),
+        typer.Option(
+            "-o", "--output", help="Table to write: .csv, .tsv or .parquet; - for CSV on stdout."
+        ),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Probability that the interval low to high should hold.")
@@ -37,6 +42,9 @@ def predict(
     samples: Annotated[
         int | None, typer.Option(min=1, help="Passes with dropout on; by default one without.")
     ] = None,
+    missing_mark: MissingMarks = None,
+    quiet: Quiet = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Predict mean, std and an interval (or class probabilities) for every row.
 
@@ -44,38 +52,59 @@ def predict(
     """
     import polars as pl
 
-    terminal = Terminal()
+    terminal = Terminal(quiet, output)
     if not 0 < coverage < 1:
         raise InputError(f"--coverage {coverage}: must lie between 0 and 1")
     if output is not None:
         check_suffix(output)
-        check_outputs({"--output": output}, inputs=(model, table))
+        check_outputs({"--output": output}, (model, table), overwrite, stream="--output")
     estimator = load_model(model)
-    frame = read_table(table)
-    inputs, extra = model_inputs(estimator, frame, [])
-    predictions = _predictions(estimator, estimator.predict_dist(inputs, samples), coverage)
+    read = read_table(table, missing_mark or [])
+    found = model_inputs(estimator, read, [])
+    found.report(terminal)
+    inputs = found.values
+    dist = estimator.predict_dist(inputs, samples)
+    if hasattr(estimator, "classes_"):
+        predictions = _classes(estimator.classes_, dist)
+    elif samples is None and _is_conformal(estimator):
+        terminal.line("intervals: conformal, by rows that fit set aside")
+        bounds = estimator.predict_interval(inputs, coverage, method="conformal")
+        predictions = _numbers(dist, bounds)
+    else:
+        predictions = _numbers(dist, dist.interval(coverage))
     flagged = flagged_rows(estimator, inputs)
     predictions = predictions.with_columns(pl.Series("status", flagged.words))
-    if extra:
-        terminal.line(f"{len(extra)} columns not used: {some(extra)}")
     flagged.report(terminal)
     if output is None:
         terminal.table(_first_rows(predictions))
     else:
         write_table(output, predictions)
-        terminal.line(f"wrote {output}: {predictions.height:,} rows, {some(predictions.columns)}")
+        name = "stdout" if output == STDOUT else output
+        terminal.line(f"wrote {name}: {predictions.height:,} rows, {some(predictions.columns)}")
 
 
-def _predictions(model: Estimator, dist: AnyDistribution, coverage: float) -> pl.DataFrame:
-    """Return one row per row: mean, std, low, high (numbered for several targets), or classes."""
+def _is_conformal(model: Estimator) -> bool:
+    """Tell whether a model has thresholds of its own, the same for every row."""
+    from rdeepsense.calibration.conformal import ALL
+
+    conformal = model.fitted_.conformal
+    return conformal is not None and conformal.labels == (ALL,)
+
+
+def _classes(classes: NDArray[Any], dist: AnyDistribution) -> pl.DataFrame:
+    """Return the most probable class of each row, and the probability of every class."""
     import polars as pl
 
-    if hasattr(model, "classes_"):
-        columns = {"class": model.classes_[dist.mode].tolist()}
-        columns |= {f"p_{label}": dist.mean[:, k] for k, label in enumerate(model.classes_)}
-        return pl.DataFrame(columns)
-    low, high = dist.interval(coverage)
-    figures = {"mean": dist.mean, "std": dist.std, "low": low, "high": high}
+    columns = {"class": classes[dist.mode].tolist()}
+    columns |= {f"p_{label}": dist.mean[:, k] for k, label in enumerate(classes)}
+    return pl.DataFrame(columns)
+
+
+def _numbers(dist: AnyDistribution, bounds: tuple[NDArray[Any], NDArray[Any]]) -> pl.DataFrame:
+    """Return mean, std, low and high of each row, numbered for several targets."""
+    import polars as pl
+
+    figures = {"mean": dist.mean, "std": dist.std, "low": bounds[0], "high": bounds[1]}
     if len(dist.shape) == 1:
         return pl.DataFrame(figures)
     return pl.DataFrame(

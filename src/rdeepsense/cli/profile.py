@@ -9,7 +9,15 @@ import typer
 
 from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.inference import load_model
-from rdeepsense.cli.terminal import Terminal, check_outputs, new_table, write_json
+from rdeepsense.cli.options import JsonFile, Overwrite, Quiet
+from rdeepsense.cli.terminal import (
+    STDOUT,
+    Terminal,
+    check_outputs,
+    new_table,
+    pictures,
+    write_json,
+)
 from rdeepsense.errors import require
 
 if TYPE_CHECKING:
@@ -37,8 +45,10 @@ def profile(
             "paper's), Raspberry Pi 4 or Cortex-M4."
         ),
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file too.")] = None,
+    json: JsonFile = None,
     plot: Annotated[Path | None, typer.Option(help="Draw them to PLOT.png and PLOT.svg.")] = None,
+    quiet: Quiet = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Measure time, instructions, memory and energy of one prediction in every form of a model.
 
@@ -47,18 +57,20 @@ def profile(
     """
     from rdeepsense.deploy.profile.side_by_side import profile as profile_model
 
-    check_outputs({"--json": json, "--plot": plot}, inputs=(model,))
+    outputs = {"--json": json, **pictures(plot)}
+    check_outputs(outputs, inputs=(model,), overwrite=overwrite)
     if plot is not None:
         require("matplotlib", "report")
     names = None if against is None else [name.strip() for name in against.split(",")]
-    terminal = Terminal()
+    terminal = Terminal(quiet, json)
     with in_options(OPTIONS):
         report = profile_model(load_model(model), candidates=names, rounds=rounds, device=device)
     _tell(terminal, report)
     found = {"model": str(model), **report.to_json()}
     if json is not None:
         write_json(json, found)
-        terminal.line(f"wrote {json}")
+        if json != STDOUT:
+            terminal.line(f"wrote {json}")
     if plot is not None:
         from rdeepsense.experiments.report.profile_figure import plot_profile
         from rdeepsense.experiments.report.saving import save

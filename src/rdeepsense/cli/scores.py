@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rdeepsense.cli.per_target import by_target, standard_error
 from rdeepsense.cli.terminal import new_table
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.records import Record
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
-    from rdeepsense.cli.inference import Inputs
+    from rdeepsense.cli.by_group import GroupFigures
+    from rdeepsense.cli.verdict import Verdict
     from rdeepsense.distributions import AnyDistribution
     from rdeepsense.estimators.loading import Estimator
 
@@ -43,6 +45,8 @@ class ClosingScores:
     rows: Mapping[str, int]
     name: str
     scores: Mapping[str, Scores] | Scores
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    groups: Mapping[str, list[GroupFigures]] = field(default_factory=dict)
 
 
 NAMES = {
@@ -62,27 +66,29 @@ NAMES = {
 
 def score_model(
     model: Estimator,
-    X: Inputs,
+    dist: AnyDistribution,
     y: NDArray[np.generic],
     targets: Sequence[str],
     groups: NDArray[np.generic] | None = None,
 ) -> dict[str, Scores]:
     """Return the figures of each target; `y` are values or labels, (rows,) or (rows, targets)."""
-    dist = model.predict_dist(X)
+    check_shape(model, dist, y, targets)
+    if hasattr(model, "classes_"):
+        return {targets[0]: _classification(dist, known_labels(model, y, targets[0]), groups)}
+    parts = by_target(dist, y, targets)
+    return {name: _regression(part, truth.astype("float64"), groups) for name, part, truth in parts}
+
+
+def check_shape(
+    model: Estimator, dist: AnyDistribution, y: NDArray[np.generic], targets: Sequence[str]
+) -> None:
+    """Refuse another number of targets than the model has."""
     if hasattr(model, "classes_"):
         if len(targets) > 1:
             raise InputError(f"the model has one target; --target names {len(targets)}")
-        return {targets[0]: _classification(dist, known_labels(model, y, targets[0]), groups)}
-    if dist.shape != y.shape:
+    elif dist.shape != y.shape:
         outputs = dist.shape[1] if len(dist.shape) == 2 else 1
         raise InputError(f"the model has {outputs} targets; --target names {len(targets)}")
-    values = y.astype("float64")
-    if y.ndim == 1:
-        return {targets[0]: _regression(dist, values, groups)}
-    return {
-        name: _regression(dist[:, column], values[:, column], groups)
-        for column, name in enumerate(targets)
-    }
 
 
 def known_labels(model: Estimator, labels: NDArray[np.generic], target: str) -> NDArray[np.generic]:
@@ -100,24 +106,6 @@ def known_labels(model: Estimator, labels: NDArray[np.generic], target: str) -> 
         )
     found: NDArray[np.generic] = classes[np.searchsorted(classes, labels)]
     return found
-
-
-def standard_error(
-    values: NDArray[np.float64], groups: NDArray[np.generic] | None = None
-) -> float | None:
-    """Return that of the mean: std / sqrt(n) for independent rows, else between groups.
-
-    With groups: sqrt(G / (G - 1) sum_g (sum of deviations in g)^2) / n.
-    """
-    import numpy as np
-
-    deviation = values - values.mean()
-    if groups is not None:
-        deviation = np.bincount(np.unique(groups, return_inverse=True)[1], weights=deviation)
-    count = len(deviation)
-    if count < 2:
-        return None
-    return float(np.sqrt(count / (count - 1) * np.sum(deviation**2)) / len(values))
 
 
 def score_table(title: str, scores: Mapping[str, Scores], note: str | None = None) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from rdeepsense.errors import InputError
@@ -15,14 +16,20 @@ class TaskKind(StrEnum):
     classification = "classification"
 
 
-def check_roles(targets: list[str], groups: str | None, ignore: list[str]) -> None:
+def check_roles(
+    targets: list[str], groups: str | None, ignore: list[str], forced: Sequence[str] = ()
+) -> None:
     """Refuse a column that is to be two things."""
-    left = set(ignore)
+    left, own = set(ignore), set(targets)
     for name in targets:
         if name == groups:
             raise InputError(f"column {name!r} cannot be both --target and --groups")
         if name in left:
             raise InputError(f"column {name!r} cannot be both --target and --ignore")
+    for name in forced:
+        for option, taken in (("--target", own), ("--groups", {groups}), ("--ignore", left)):
+            if name in taken:
+                raise InputError(f"column {name!r} cannot be both {option} and --input")
 
 
 def decide(task: TaskKind, kinds: dict[str, str]) -> tuple[bool, str]:

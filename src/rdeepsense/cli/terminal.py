@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +17,19 @@ if TYPE_CHECKING:
     from rdeepsense.experiments.text_table import TextTable
 
 
-class Terminal:
-    """Lines and tables on stdout; silent when asked."""
+STDOUT = Path("-")
 
-    def __init__(self, quiet: bool = False) -> None:
+
+class Terminal:
+    """Lines and tables on stdout, or on stderr where stdout is for data; silent when asked."""
+
+    def __init__(self, quiet: bool = False, *outputs: Path | None) -> None:
         from rich.console import Console
 
         # No markup: a column named "temp [C]" must come out as it is.
-        self._console = Console(markup=False, highlight=False, quiet=quiet)
+        self._console = Console(
+            markup=False, highlight=False, quiet=quiet, stderr=STDOUT in outputs
+        )
 
     def line(self, text: str = "") -> None:
         """Print one line; never wrapped, so that a path can be copied from it."""
@@ -68,10 +74,21 @@ def rich_table(table: TextTable) -> Table:
     return shown
 
 
-def check_outputs(outputs: dict[str, Path | None], inputs: tuple[Path, ...] = ()) -> None:
-    """Refuse, before any work is done, files that could not be written or would destroy input."""
+def check_outputs(
+    outputs: dict[str, Path | None],
+    inputs: tuple[Path, ...] = (),
+    overwrite: bool = True,
+    stream: str = "--json",
+) -> None:
+    """Refuse, before any work is done, files that could not be written or would destroy input.
+
+    Without `overwrite` so are those that are there; devices and pipes may be. Only the option named
+    by `stream` may be stdout ("-").
+    """
     for option, path in outputs.items():
-        if path is None:
+        if path == STDOUT and option != stream:
+            raise InputError(f"{option} -: cannot be stdout; give the name of a file")
+        if path is None or path == STDOUT:
             continue
         real = Path(os.path.realpath(path))
         if path.is_dir():
@@ -87,9 +104,22 @@ def check_outputs(outputs: dict[str, Path | None], inputs: tuple[Path, ...] = ()
             raise InputError(f"{option} {path}: the folder {folder} cannot be written to")
         if any(real == Path(os.path.realpath(other)) for other in inputs):
             raise InputError(f"{option} {path}: would overwrite the input; give another name")
-    given = {o: os.path.realpath(path) for o, path in outputs.items() if path is not None}
+        if path.exists() and not overwrite:
+            raise InputError(f"{option} {path}: is there already; --overwrite replaces it")
+    given = {
+        o: os.path.realpath(path)
+        for o, path in outputs.items()
+        if path is not None and path != STDOUT
+    }
     if len(set(given.values())) < len(given):
         raise InputError(f"{' and '.join(given)} must be different files")
+
+
+def pictures(plot: Path | None) -> dict[str, Path | None]:
+    """Return the files of --plot, for `check_outputs`."""
+    if plot is None:
+        return {}
+    return {f"--plot ({end})": Path(f"{plot}.{end}") for end in ("png", "svg")}
 
 
 def make_folder(out: Path) -> None:
@@ -102,5 +132,9 @@ def make_folder(out: Path) -> None:
 
 
 def write_json(path: Path, content: dict[str, object]) -> None:
-    """Write readable JSON, whole or not at all."""
-    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write readable JSON, whole or not at all; to stdout for "-"."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if path == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_whole(path, text)

@@ -1,0 +1,33 @@
+"""How large the exports of a model would be, without making them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rdeepsense.fitting.fitted import Fitted
+
+
+def export_sizes(fitted: Fitted) -> dict[str, int | str]:
+    """Return the bytes of C tables by type of the weights, or why there is no such export.
+
+    int8 and float16 are rounded by rows of the model file; without rows float32 alone is told.
+    """
+    from rdeepsense.deploy.c.source import Source
+    from rdeepsense.deploy.fold import fold_fitted
+    from rdeepsense.deploy.prepare import DTYPES, prepare
+    from rdeepsense.errors import RDeepSenseError
+
+    rows = fitted.kept_rows[0]
+    try:
+        folded = fold_fitted(fitted)
+        return {
+            f"C {dtype}": sum(
+                table.bytes()
+                for table in Source(folded, prepare(folded, dtype, rows), "model", None).tables
+            )
+            for dtype in DTYPES
+            if dtype == "float32" or len(rows)
+        }
+    except RDeepSenseError as error:
+        return {"C": f"none, {error}"}

@@ -1,0 +1,47 @@
+"""The target columns: text that is numbers is read as such, and stray text is never a class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rdeepsense.cli.reading.numbers import numbers_in
+from rdeepsense.cli.reading.table import Table
+from rdeepsense.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST_CLASSES = 50
+
+
+def read_targets(table: Table, names: Sequence[str]) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return the table with numeric targets as numbers, and how texts among them were read.
+
+    Numbers with a few cells of text among them are refused.
+    """
+    import polars as pl
+
+    frame = table.frame
+    texts = [name for name in names if frame[name].dtype == pl.String]
+    if not texts:
+        return frame, {}
+    found = numbers_in(frame.select(texts), table.comma_separated)
+    for name, strays in found.strays.items():
+        raise InputError(
+            f"--target {name!r} holds numbers, and text in {strays} (the first row is 0); mend or "
+            "remove these rows"
+        )
+    if found.columns:
+        frame = frame.with_columns(found.columns.values())
+    return frame, found.read_as
+
+
+def check_classes(name: str, classes: int, rows: int, many: bool) -> None:
+    """Refuse so many classes that the column was hardly meant to be one."""
+    if many or (classes <= MOST_CLASSES and 2 * classes <= rows):
+        return
+    raise InputError(
+        f"--target {name!r} would have {classes:,} classes in {rows:,} rows; if it holds numbers, "
+        "mend the cells that are none, or give --task regression; --many-classes takes them all"
+    )

@@ -1,0 +1,115 @@
+"""The one place where a column's role is decided."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pytest
+
+from rdeepsense.cli.columns import inputs_of, inspect
+from rdeepsense.cli.memory_table import coded
+from rdeepsense.cli.reading import roles
+from rdeepsense.cli.reading.ids import is_named_id
+from rdeepsense.cli.reading.roles import Role, assign
+
+RNG = np.random.default_rng(0)
+N = 30
+
+
+def test_every_role() -> None:
+    frame = pl.DataFrame(
+        {
+            "row": np.arange(N),
+            "a": RNG.normal(size=N),
+            "text": ["u", "v", "w"] * 10,
+            "serial": [f"s{k}" for k in range(N)],
+            "day": [dt.date(2024, 1, 1) + dt.timedelta(days=k) for k in range(N)],
+            "none": pl.Series([None] * N, dtype=pl.String),
+            "marks": ["-"] * N,
+            "list": [[1]] * N,
+            "yes": [True, False] * 15,
+            "level": pl.Series(["hi", "lo"] * 15, dtype=pl.Categorical),
+            "y": RNG.normal(size=N),
+        }
+    )
+    given = {name: one.role for name, one in assign(frame, ["y"]).columns.items()}
+    assert given == {
+        "row": Role.id,
+        "a": Role.number,
+        "text": Role.category,
+        "serial": Role.id,
+        "day": Role.date,
+        "none": Role.empty,
+        "marks": Role.empty,
+        "list": Role.other,
+        "yes": Role.number,
+        "level": Role.category,
+        "y": Role.named,
+    }
+    found = assign(frame, ["y"])
+    assert found.inputs == ["a", "yes"]
+    assert set(found.left_out) == set(given) - {"a", "yes", "y"}
+    assert all(found.left_out.values())
+
+
+def test_numbers_in_order_are_kept_where_nothing_else_is_there() -> None:
+    frame = pl.DataFrame({"x": np.arange(N), "y": RNG.normal(size=N)})
+    assert assign(frame, ["y"]).inputs == ["x"]
+    more = frame.with_columns(site=pl.lit("a"))
+    assert assign(more, ["y"]).inputs == []
+    assert assign(more, ["y"], forced=["x"]).inputs == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "left_out"),
+    [
+        (np.arange(N), "x", True),
+        (np.arange(N)[::-1].copy(), "x", True),
+        (np.arange(N) * 7 + 1_700_000_000, "x", True),
+        (np.arange(N) // 2, "x", False),  # twice each
+        (RNG.permutation(N), "x", False),
+        (RNG.permutation(N), "id", True),
+        (RNG.permutation(N), "Unnamed: 0", True),
+        (RNG.permutation(N) // 2, "id", False),  # says which group, not which row
+        (np.arange(N) + 0.5, "x", False),
+        (np.arange(9), "x", False),  # too few to tell
+    ],
+)
+def test_ids(values: np.ndarray, name: str, left_out: bool) -> None:
+    rows = len(values)
+    frame = pl.DataFrame({name: values, "b": RNG.normal(size=rows), "y": RNG.normal(size=rows)})
+    assert (name in assign(frame, ["y"]).left_out) is left_out
+
+
+def test_names_of_ids() -> None:
+    for name in ("id", "ID", "user_id", "userId", "index", "row", "Unnamed: 0", "unnamed_1", "#id"):
+        assert is_named_id(name), name
+    for name in ("humid", "width", "grid", "arrow", "solid", "a", "Id_of_light"):
+        assert not is_named_id(name), name
+
+
+def test_texts_come_along_where_their_role_is_that_of_an_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All that has to change for models that take texts."""
+    monkeypatch.setattr(roles, "INPUTS", (Role.number, Role.category))
+    frame = pl.DataFrame(
+        {"site": ["u", None, "w"] * 10, "a": RNG.normal(size=N), "y": RNG.normal(size=N)}
+    )
+    found = inspect(frame, ["y"])
+    assert (found.inputs, found.categories, found.left_out) == (["site", "a"], ["site"], {})
+    given = inputs_of(found.frame, found.inputs, "refuse", found.categories)
+    assert given.columns == ["site", "a"]
+    assert given["site"].to_list() == frame["site"].to_list()
+    numbers = coded(given, found.categories)
+    assert numbers["site"].to_list()[:3] == [1.0, None, 2.0]
+
+
+def test_groups_stay_as_they_are() -> None:
+    """A user called "guest" among numbers is a user, not a stray cell."""
+    frame = pl.DataFrame({"user": ["1"] * 29 + ["guest"], "a": RNG.normal(size=N)})
+    found = assign(frame, ["user"])
+    assert found.frame["user"].to_list() == ["1"] * 29 + ["guest"]
+    assert not found.strays
