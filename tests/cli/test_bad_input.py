@@ -133,8 +133,12 @@ def test_too_few_rows_and_no_inputs(run, csv: Path) -> None:
         "9 are left, and at least 10 are needed to fit"
         in run("fit", "--quick", "few.csv", "--target", "y").err
     )
+    dates = pl.date_range(pl.date(2024, 1, 1), pl.date(2025, 2, 3), eager=True)
+    pl.read_csv(csv).select("y", day=dates).write_csv("dates.csv")
+    assert "no column is left as an input" in run("fit", "dates.csv", "--target", "y").err
     pl.read_csv(csv).select("site", "y").write_csv("text.csv")
-    assert "no numeric column is left" in run("fit", "--quick", "text.csv", "--target", "y").err
+    fitted = run("fit", "--quick", "text.csv", "--target", "y", "--epochs", 1)
+    assert (fitted.code, "category  1: site" in fitted.out) == (0, True)
 
 
 def test_predict(run, csv: Path) -> None:

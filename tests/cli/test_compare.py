@@ -26,10 +26,11 @@ def test_page_figures_and_progress(run: Any, csv: Path) -> None:
     assert last.startswith("comparing: 100 %")
     written = json.loads(Path("figures.json").read_text())
     assert [row["method"] for row in written["rows"]] == ["RDeepSense-quick", "SSP-1"]
-    assert (written["table"], written["inputs"]) == ("data.csv", ["a", "b [V]", "user", "same"])
+    assert written["table"] == "data.csv"
+    assert written["inputs"] == ["a", "b [V]", "label", "user", "site", "same"]
     assert len(written["splits"]) == 4
     page = Path("page.html").read_text()
-    assert "data.csv: 400 rows, 4 inputs, target y. Seed 0." in page
+    assert "data.csv: 400 rows, 6 inputs, target y. Seed 0." in page
     assert page.count("<svg") == 2
     assert not re.search(r"(src|href)=\"(?!#)", page.replace("xlink:href", "href"))
     assert str(csv.parent) not in page

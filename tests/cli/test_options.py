@@ -162,18 +162,19 @@ def test_inspect(run: Any, csv: Path) -> None:
     for words in (
         "model     model.safetensors: RDeepSenseRegressor",
         "target    y [m/s]",
-        "network   Dense (hidden [4, 32, 32]), gaussian head, alpha 0.5, drop probability 0.05",
+        "network   Dense (hidden [4, 32, 32]), student head, alpha 0.5, drop probability 0.05",
         "calibrated by scale, factor ",
         "trained   on 256 rows, validated on 64",
         "keeps     64 validation rows, readable",
         f"versions  rdeepsense {rds.__version__}, python ",
         "C float32 ",
-        "3 inputs",
+        "5 inputs",
+        "site is one of 2: north, south",
         "negative log-likelihood",
     ):
         assert words in shown, words
     facts = json.loads(run("inspect", "model.safetensors", "--json", "-").out)
-    assert [one["name"] for one in facts["inputs"]] == ["a", "b [V]", "same"]
+    assert [one["name"] for one in facts["inputs"]] == ["a", "b [V]", "label", "site", "same"]
     assert facts["inputs"][1]["unit"] == "V"
     model = rds.load("model.safetensors")
     assert facts["inputs"][0]["low"] == model.fitted_.guard.low[0]

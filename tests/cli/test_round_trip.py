@@ -24,16 +24,16 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
     )
     assert fitted.code == 0, fitted.err
     assert "rows      400" in fitted.out
-    assert "inputs    3: a, b [V], same" in fitted.out
-    assert "left out  label: text, such as '" in fitted.out
-    assert "\n          site: text, such as '" in fitted.out
+    assert "inputs    5: a, b [V], label, site, same" in fitted.out
+    assert "category  2: label, site" in fitted.out
     assert "constant  1: same" in fitted.out
     assert "missing   none" in fitted.out
     assert "regression: y is numeric" in fitted.out
     assert "256 rows to train, 64 to validate, 80 to test" in fitted.out
     assert "80 rows that no choice has seen" in fitted.out
     assert "wrote model.safetensors\n" in fitted.out
-    assert rds.load("model.safetensors").feature_names_in_.tolist() == ["a", "b [V]", "same"]
+    names = ["a", "b [V]", "label", "site", "same"]
+    assert rds.load("model.safetensors").feature_names_in_.tolist() == names
 
     held_out = json.loads((tmp_path / "fit.json").read_text())["held_out"]["y"]
     assert held_out["mae"]["value"] < 1.2  # 2.6 for the mean of y, 0.4 at best
@@ -43,12 +43,12 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
     out = f"predictions.{kind}"
     predicted = run("predict", "model.safetensors", table, "-o", out, "--coverage", 0.5)
     assert predicted.code == 0, predicted.err
-    assert "5 columns not used: y, z, label, user, site" in predicted.out
+    assert "3 columns not used: y, z, user" in predicted.out
     frame = pl.read_csv(out) if kind == "csv" else pl.read_parquet(out)
     assert frame.columns == ["mean", "std", "low", "high", "status"]
     model = rds.load("model.safetensors")
     inputs = pl.read_parquet(table) if kind == "parquet" else pl.read_csv(table)
-    X = inputs.select("a", "b [V]", "same")
+    X = inputs.select(names)
     np.testing.assert_allclose(frame["mean"], model.predict(X))
     np.testing.assert_allclose(frame["high"], model.predict_interval(X, 0.5)[1])
 
@@ -106,10 +106,10 @@ def test_missing_values_filled_on_request(run, csv: Path, tmp_path: Path) -> Non
         pl.when(pl.int_range(pl.len()) % 100 == 7).then(None).otherwise(pl.col("a")).alias("a")
     )
     frame.write_csv(csv, null_value="NA")
-    refused = run("fit", "--quick", csv, "--target", "y", *QUICK)
+    refused = run("fit", "--quick", csv, "--target", "y", "--missing", "refuse", *QUICK)
     assert refused.code == 1
     assert "missing values in 4 of 400 rows, first in row 7" in refused.err
-    assert "'a' (4); --missing mean" in refused.err
+    assert "'a' (4); --missing auto" in refused.err
     filled = run("fit", "--quick", csv, "--target", "y", "--missing", "mean", *QUICK)
     assert "missing   a 4, filled with the column's mean" in filled.out
     assert run("predict", "model.safetensors", csv).code == 0

@@ -60,7 +60,7 @@ def test_work_is_finished_though_nobody_reads_on(
     run: Any, csv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert unread(monkeypatch, "fit", csv, *QUICK) == 141
-    assert load("model.safetensors").n_features_in_ == 5
+    assert load("model.safetensors").n_features_in_ == 7
     assert unread(monkeypatch, "predict", "model.safetensors", csv, "-o", "p.csv") == 141
     assert len(Path("p.csv").read_text().splitlines()) == 401
     for command in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ def test_queries_do_not_grow_with_columns(whole: Counter[str]) -> None:
         model = rds.RDeepSenseRegressor(missing="refuse", effort="quick")
         model.feature_names_in_ = np.array(frame.columns[1:], dtype=object)
         model.n_features_in_ = width - 1
+        model.fitted_ = SimpleNamespace(inputs=SimpleNamespace(encoding=None, names=None))
         whole.clear()
         check_known(frame, frame.columns, "--ignore")
         assert len(inspect(frame, ["x0"]).inputs) == width - 1
@@ -111,10 +113,10 @@ def test_what_is_found_in_columns() -> None:
         }
     )
     found = inspect(frame, [])
-    assert found.inputs == ["whole", "single", "nan", "yes", "only nan"]
+    assert found.inputs == ["whole", "single", "nan", "yes", "text", "only nan"]
     assert found.constant == ["single", "nan"]
     assert found.missing == {"whole": 1, "single": 1, "nan": 1, "only nan": 3}
-    assert found.left_out == {"text": "text, such as 'a'", "empty": "no values"}
+    assert (found.left_out, found.categories) == ({"empty": "no values"}, ["text"])
 
 
 def test_the_first_name_twice() -> None:

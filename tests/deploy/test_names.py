@@ -33,7 +33,7 @@ def fitted(features: list[str], targets: list[str]) -> Any:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(80, len(features))), columns=features)
     y = pd.DataFrame(rng.normal(size=(80, len(targets))), columns=targets)
-    return rds.RDeepSenseRegressor(**FIT, effort="quick").fit(X, y)
+    return rds.RDeepSenseRegressor(**FIT, likelihood="gaussian", effort="quick").fit(X, y)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,8 @@ def test_of_few_rows_the_search_is_one_small_bank() -> None:
     model = rds.RDeepSenseRegressor(**{**FEW, "epochs": None}).fit(X, Y)
     assert [trial["drop_prob"] for trial in model.selection_["trials"]] == [0.01, 0.05, 0.2]
     assert [length["steps"] for length in model.selection_["lengths"]] == [834]  # a third
-    assert "architectures" not in model.selection_
+    (only,) = model.selection_["architectures"]
+    assert (only["arguments"], only["chosen"]) == ({"hidden": [64, 64]}, True)
     classes = rds.RDeepSenseClassifier(**FEW).fit(X, Y > 0)
     assert len(classes.selection_["trials"]) == 3
 

@@ -23,6 +23,7 @@ from rdeepsense.training import Schedule, chunks, loop, schedule
 QUICK: dict[str, Any] = {"random_state": 0, "verbose": False, "device": "cpu"}
 FIXED = {"hidden": (16,), "alpha": 0.5, "likelihood": "gaussian"}
 OPEN: dict[str, Any] = {**QUICK, **FIXED, "drop_prob": "auto", "epochs": 3}
+CLASSES = {name: value for name, value in OPEN.items() if name != "likelihood"}
 
 
 def waves(rows: int, seed: int = 0) -> tuple[Any, Any]:
@@ -101,7 +102,7 @@ def test_weights_and_classes_go_into_the_sample(samples: list[Any]) -> None:
     X, y = waves(3_000)
     weight = np.where(X[:, 0] > 0, 3.0, 1.0)
     label = np.where(y > np.quantile(y, 0.9), "rare", "usual")
-    model = rds.RDeepSenseClassifier(**OPEN).fit(X, label, sample_weight=weight)
+    model = rds.RDeepSenseClassifier(**CLASSES).fit(X, label, sample_weight=weight)
     part = samples[0].rows.train
     np.testing.assert_array_equal(part.weight, weight[part.index])
     assert np.mean(label[part.index] == "rare") == pytest.approx(0.1, abs=0.005)
@@ -111,7 +112,7 @@ def test_weights_and_classes_go_into_the_sample(samples: list[Any]) -> None:
 def test_rows_given_to_validate_on_are_drawn_from_too(samples: list[Any]) -> None:
     X, y = waves(3_000)
     held, truth = waves(1_500, 1)
-    model = rds.RDeepSenseClassifier(**OPEN).fit(X, y > 1, validation=(held, truth > 1))
+    model = rds.RDeepSenseClassifier(**CLASSES).fit(X, y > 1, validation=(held, truth > 1))
     own = samples[0].rows
     assert (len(own.train), len(own.validation)) == (500, 500)
     assert np.mean(own.y_val[own.validation.index]) == pytest.approx(np.mean(truth > 1), abs=0.002)
@@ -141,7 +142,9 @@ def test_ctrl_c_and_resume_is_never_stopped(
     X, y = waves(1_500)
 
     def fit(path: Path | None) -> rds.RDeepSenseRegressor:
-        return rds.RDeepSenseRegressor(**OPEN, likelihood="auto", checkpoint=path).fit(X, y)
+        return rds.RDeepSenseRegressor(**{**OPEN, "likelihood": "auto", "checkpoint": path}).fit(
+            X, y
+        )
 
     counted = Steps()
     with monkeypatch.context() as patch:

@@ -34,11 +34,13 @@ class InspectedColumns:
     frame: pl.DataFrame
     categories: list[str] = field(default_factory=list)  # inputs that are texts
 
-    def report(self, terminal: Terminal, targets: Sequence[str], filled: bool) -> None:
-        """Print what was found."""
+    def report(self, terminal: Terminal, targets: Sequence[str], holes: str = "") -> None:
+        """Print what was found; `holes` is what becomes of missing inputs."""
         report_assumed(terminal, self.said)
         terminal.line(f"rows      {self.rows:,}")
         terminal.line(f"inputs    {len(self.inputs)}: {some(self.inputs)}")
+        if self.categories:
+            terminal.line(f"category  {len(self.categories)}: {some(self.categories)}")
         terminal.line(f"target    {some(targets)}")
         report_left_out(terminal, self.left_out)
         report_strays(terminal, self.strays)
@@ -48,8 +50,7 @@ class InspectedColumns:
             )
         if self.missing:
             counts = some([f"{name} {count:,}" for name, count in self.missing.items()])
-            how = ", filled with the column's mean" if filled else ""
-            terminal.line(f"missing   {counts}{how}")
+            terminal.line(f"missing   {counts}{holes and f', {holes}'}")
         else:
             terminal.line("missing   none")
 
@@ -124,7 +125,7 @@ def inspect(
     if not inputs:
         reasons = [f"{name} ({why})" for name, why in roles.left_out.items()]
         raise InputError(
-            "no numeric column is left as an input; "
+            "no column is left as an input; "
             f"left out: {some(reasons) or 'none'}; set aside: {some(not_inputs) or 'none'}"
         )
     # All columns in one query: a query costs as much as the table has columns.
@@ -176,13 +177,12 @@ def inputs_of(
     if finite:
         _refuse(numbers, pl.all().is_infinite().fill_null(False), "infinity", "")
     if missing == "refuse":
-        hint = "; --missing mean, at fit, fills them with the column's mean"
+        hint = "; --missing auto, at fit, learns from them"
         _refuse(numbers, pl.all().is_null(), "missing values", hint)
     if not texts:
         return numbers
-    return numbers.with_columns(frame.select(pl.col(list(categories)).cast(pl.String))).select(
-        names
-    )
+    words = frame.select(pl.col(list(categories)).cast(pl.String))
+    return pl.concat([numbers, words] if numbers.width else [words], how="horizontal").select(names)
 
 
 def numeric_targets(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,6 +32,12 @@ from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
 from rdeepsense.progress import long_progress
 
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+MOST_LEVELS = 64
 METHODS = "RDeepSense,MCDrop-20,SSP-5"
 OPTIONAL = {"CatBoost": "catboost", "NGBoost": "ngboost"}
 
@@ -108,10 +115,10 @@ def compare(
     aside, commas = [target, *group, *left], read.comma_separated
     found = inspect(frame, aside, forced, parts, commas, read.said, read_as)
     terminal.line(f"table     {read.name}")
-    found.report(terminal, [target], filled=False)
+    found.report(terminal, [target])
     classes, why = decide(task, {target: kind_of(frame[target])})
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
-    X = inputs_of(found.frame, found.inputs, "refuse").to_numpy()
+    X = one_hot(inputs_of(found.frame, found.inputs, "refuse", found.categories), found.categories)
     y = labels(frame, target) if classes else numeric_targets(frame, [target])
     if classes:
         check_classes(target, len(set(y.tolist())), len(y), many_classes)
@@ -154,3 +161,17 @@ def compare(
 def _default_methods() -> str:
     there = [name for name, library in OPTIONAL.items() if find_spec(library)]
     return ",".join([METHODS, *there])
+
+
+def one_hot(frame: pl.DataFrame, categories: Sequence[str]) -> NDArray[np.float64]:
+    """Return numbers that every method can read: a column for each level of a category."""
+    if not categories:
+        return frame.to_numpy()
+    levels = {name: frame[name].n_unique() for name in categories}
+    for name, count in levels.items():
+        if count > MOST_LEVELS:
+            raise InputError(
+                f"column {name!r} has {count:,} levels; comparing takes {MOST_LEVELS} at most, so "
+                f"leave it out (--ignore {name!r})"
+            )
+    return frame.to_dummies(list(categories)).to_numpy().astype("float64")

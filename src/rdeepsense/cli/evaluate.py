@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import check_known, labels, numeric_targets
 from rdeepsense.cli.flagged import flagged_rows
@@ -53,12 +54,14 @@ def evaluate(
     classes = hasattr(estimator, "classes_")
     found = model_inputs(estimator, read, [*targets, *([groups] if groups else [])])
     found.report(terminal)
-    y = _truth(estimator, read, targets)
-    group = labels(read.frame, groups, "--groups") if groups else None
-    dist = estimator.predict_dist(found.values)
+    answered = answerable(estimator, found.values)
+    report_unanswered(terminal, int((~answered).sum()))
+    inputs, y = rows_of(found.values, answered), _truth(estimator, read, targets)[answered]
+    group = labels(read.frame, groups, "--groups")[answered] if groups else None
+    dist = estimator.predict_dist(inputs)
     scores = score_model(estimator, dist, y, targets, group)
-    flagged_rows(estimator, found.values).report(terminal)
-    title = f"Figures on {read.frame.height:,} rows of {read.name}"
+    flagged_rows(estimator, inputs).report(terminal)
+    title = f"Figures on {len(y):,} rows of {read.name}"
     terminal.table(score_table(title, scores, caption(classes, groups)))
     figures = report_groups(terminal, dist, y, targets, groups, group)
     verdicts = judge(dist, y, targets, None, group)
@@ -66,7 +69,7 @@ def evaluate(
     if json is not None:
         content = {
             "task": "classification" if classes else "regression",
-            "rows": read.frame.height,
+            "rows": len(y),
             "figures": plain(scores),
             "verdict": plain(verdicts),
             "groups": plain(figures),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.columns import (
     check_known,
     labels,
@@ -154,9 +155,10 @@ def _rows(
     found = model_inputs(estimator, table, target)
     report_assumed(terminal, found.said)
     report_strays(terminal, found.strays)
-    inputs = found.values
-    frame = read_targets(table, target)[0]
-    X = inputs.to_numpy() if hasattr(inputs, "to_numpy") else inputs
+    answered = answerable(estimator, found.values)
+    report_unanswered(terminal, int((~answered).sum()))
+    X = rows_of(found.values, answered)
+    frame = read_targets(table, target)[0].filter(answered)
     if estimator.fitted_.target.is_classes:
         return X, known_labels(estimator, labels(frame, target[0]), target[0])
     y = numeric_targets(frame, target)

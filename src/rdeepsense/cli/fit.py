@@ -56,8 +56,10 @@ class Likelihood(StrEnum):
 class MissingInputs(StrEnum):
     """Ways to treat missing inputs."""
 
-    refuse = "refuse"
+    auto = "auto"
+    indicator = "indicator"
     mean = "mean"
+    refuse = "refuse"
 
 
 def fit(
@@ -111,8 +113,9 @@ def fit(
         ),
     ] = None,
     missing: Annotated[
-        MissingInputs, typer.Option(help="What to do with missing inputs.")
-    ] = MissingInputs.refuse,
+        MissingInputs,
+        typer.Option(help="Missing inputs: auto flags them to the network where there are any."),
+    ] = MissingInputs.auto,
     ignore: Annotated[
         list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
     ] = None,

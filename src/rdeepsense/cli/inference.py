@@ -53,7 +53,7 @@ class ModelInputs:
 def model_inputs(model: Estimator, table: Table, not_inputs: list[str]) -> ModelInputs:
     """Return the columns the model was fitted on, in its order, found by their names.
 
-    They are numbers, so any cell that is none is missing. Parts of dates are made of their column.
+    Of numbers, any cell that is none is missing. Parts of dates are made of their column.
     """
     names = getattr(model, "feature_names_in_", None)
     frame, made = with_dates(table.frame, [] if names is None else [str(name) for name in names])
@@ -79,7 +79,7 @@ def model_inputs(model: Estimator, table: Table, not_inputs: list[str]) -> Model
     frame, found = _numbers(frame, [n for n in used if n not in texts], table.comma_separated)
     left.update(used, made)
     extra = [name for name in columns if name not in left]
-    checked = inputs_of(frame, used, model.missing, texts)
+    checked = inputs_of(frame, used, "mean", texts)
     # A model that was fitted without names would warn about a table that has them.
     values = checked if names is not None else checked.to_numpy()
     said = [*table.said, *(read_with(found.read_as) if found else [])]
@@ -87,8 +87,11 @@ def model_inputs(model: Estimator, table: Table, not_inputs: list[str]) -> Model
 
 
 def model_categories(model: Estimator) -> list[str]:
-    """Return those of a model's inputs that are texts: none, as long as no model takes them."""
-    return []
+    """Return those of a model's inputs that are categories."""
+    encoding, names = model.fitted_.inputs.encoding, model.fitted_.inputs.names
+    if encoding is None or names is None:
+        return []
+    return [names[category.column] for category in encoding.categories]
 
 
 def _numbers(

@@ -75,18 +75,21 @@ def _facts(fitted: Fitted, header: Facts) -> Facts:
 
 
 def _inputs(fitted: Fitted) -> list[Facts]:
-    """Return name, unit, training mean and the accepted range of each input."""
-    inputs, guard = fitted.inputs, fitted.guard
-    count = inputs.shape[-1]
+    """Return name, unit, training mean and the accepted range of each input, or its levels."""
+    inputs, guard, encoding = fitted.inputs, fitted.guard, fitted.inputs.encoding
+    numbers = range(inputs.shape[-1]) if encoding is None else encoding.numbers
+    place = {column: k for k, column in enumerate(numbers)}  # among what networks read
+    levels = {} if encoding is None else {c.column: list(c.levels) for c in encoding.categories}
     return [
         {
             "name": inputs.names[k] if inputs.names else str(k),
             "unit": inputs.units[k] if inputs.units else "",
-            "mean": float(inputs.scaler.shift[k]),
-            "low": None if guard is None else float(guard.low[k]),
-            "high": None if guard is None else float(guard.high[k]),
+            "mean": float(inputs.scaler.shift[place[k]]) if k in place else None,
+            "low": float(guard.low[k]) if guard is not None and k in place else None,
+            "high": float(guard.high[k]) if guard is not None and k in place else None,
+            "levels": levels.get(k),
         }
-        for k in range(count)
+        for k in range(inputs.shape[-1])
     ]
 
 
@@ -131,9 +134,12 @@ def _tell(terminal: Terminal, path: Path, facts: Facts) -> None:
         "mean of the training rows; values beyond from and to are flagged as out of range",
     )
     for one in facts["inputs"][:SHOWN]:
-        ends = ["" if one[end] is None else f"{one[end]:.4g}" for end in ("low", "high")]
-        table.add_row(one["name"], one["unit"], f"{one['mean']:.4g}", *ends)
+        numbers = ["" if one[key] is None else f"{one[key]:.4g}" for key in ("mean", "low", "high")]
+        table.add_row(one["name"], one["unit"], *numbers)
     terminal.table(table)
+    for one in facts["inputs"][:SHOWN]:
+        if one["levels"] is not None:
+            terminal.line(f"{one['name']} is one of {len(one['levels']):,}: {some(one['levels'])}")
     if len(facts["inputs"]) > SHOWN:
         rest = [one["name"] for one in facts["inputs"][SHOWN:]]
         terminal.line(f"and {len(rest):,} inputs more: {some(rest)}; --json - has all")

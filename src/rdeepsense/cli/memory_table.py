@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rdeepsense.cli.answerable import without_strange_gaps
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import (
     InspectedColumns,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from rdeepsense.estimators.loading import Estimator
 
 TEST_FRACTION = 0.2
+FLAGGED = "told to the network by a flag"
+HOLES = {"auto": FLAGGED, "indicator": FLAGGED, "mean": "filled with the column's mean"}
+HOLES["refuse"] = ""
 
 
 @dataclass
@@ -93,7 +97,7 @@ class MemoryTable:
 
     def report(self, terminal: Terminal) -> None:
         """Print what was found in the table."""
-        self.found.report(terminal, self.targets, filled=self.missing == "mean")
+        self.found.report(terminal, self.targets, HOLES[self.missing])
 
     def prepare(self, classes: bool, many: bool = False) -> None:
         """Check the values and split the rows; `many` takes any number of classes."""
@@ -114,6 +118,7 @@ class MemoryTable:
         """Fit the model on the rows that are not for the test."""
         rest = ~self.test
         groups = None if self.group is None else self.group[rest]
+        model.set_params(categorical=self.found.categories or None)
         model.fit(self.X.filter(rest), self.y[rest], groups=groups)
 
     def score(self, terminal: Terminal, model: Estimator) -> ClosingScores:
@@ -129,6 +134,7 @@ class MemoryTable:
         if not test.any():
             terminal.line("verdict   none: no row was kept for a test (--test-fraction)")
             return ClosingScores(rows, "held_out", {})
+        test = test & without_strange_gaps(terminal, model, self.X, test)
         groups = None if group is None else group[test]
         dist, y = model.predict_dist(self.X.filter(test)), self.y[test]
         scores = score_model(model, dist, y, self.targets, groups)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
+    from rdeepsense.arrays import Booleans
     from rdeepsense.distributions import AnyDistribution
     from rdeepsense.estimators.loading import Estimator
 
@@ -48,7 +50,8 @@ def predict(
 ) -> None:
     """Predict mean, std and an interval (or class probabilities) for every row.
 
-    The status of a row is "ok", or says which inputs are beyond what the model was trained on.
+    The status of a row is "ok", or says which inputs are beyond what the model was trained on. A
+    row that lacks a value which no training row lacked has no answer, and the status "missing".
     """
     import polars as pl
 
@@ -62,7 +65,8 @@ def predict(
     read = read_table(table, missing_mark or [])
     found = model_inputs(estimator, read, [])
     found.report(terminal)
-    inputs = found.values
+    answered = answerable(estimator, found.values)
+    inputs = rows_of(found.values, answered)
     dist = estimator.predict_dist(inputs, samples)
     if hasattr(estimator, "classes_"):
         predictions = _classes(estimator.classes_, dist)
@@ -72,9 +76,12 @@ def predict(
         predictions = _numbers(dist, bounds)
     else:
         predictions = _numbers(dist, dist.interval(coverage))
-    flagged = flagged_rows(estimator, inputs)
-    predictions = predictions.with_columns(pl.Series("status", flagged.words))
-    flagged.report(terminal)
+    if not answered.all():
+        report_unanswered(terminal, int((~answered).sum()))
+        predictions = _spread(predictions, answered)
+    words = flagged_rows(estimator, found.values).words
+    predictions = predictions.with_columns(pl.Series("status", words))
+    flagged_rows(estimator, inputs).report(terminal)
     if output is None:
         terminal.table(_first_rows(predictions))
     else:
@@ -116,11 +123,25 @@ def _numbers(dist: AnyDistribution, bounds: tuple[NDArray[Any], NDArray[Any]]) -
     )
 
 
+def _spread(predictions: pl.DataFrame, answered: Booleans) -> pl.DataFrame:
+    """Return a row for every row of the table, empty where there is no answer."""
+    import numpy as np
+    import polars as pl
+
+    place = pl.DataFrame({"row": np.arange(len(answered))})
+    known = predictions.with_columns(pl.Series("row", np.flatnonzero(answered)))
+    return place.join(known, on="row", how="left", maintain_order="left").drop("row")
+
+
 def _first_rows(predictions: pl.DataFrame) -> Table:
     left = predictions.height - SHOWN
     more = f"and {left:,} rows more; -o FILE writes all" if left > 0 else None
     table = new_table("Predictions", ["row", *predictions.columns], more)
     for number, row in enumerate(predictions.head(SHOWN).iter_rows()):
-        cells = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+        cells = ["" if cell is None else _shown(cell) for cell in row]
         table.add_row(str(number), *cells)
     return table
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)

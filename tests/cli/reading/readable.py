@@ -151,14 +151,20 @@ READABLE = [
     Animal(
         "text",
         text(change=add("site", lambda k: ["north", "south"][k % 2])),
-        AB,
-        ("left out  site: text, such as 'north'",),
+        ("a", "b", "site"),
+        ("category  1: site",),
     ),
     Animal(
         "more stray than 5 %",
         text(change=put("b", r1="low", r2="low", r3="low")),
         ("a",),
-        ("left out  b: text, such as 'low'",),
+        ("left out  b: numbers, but text in 3 of 40 cells: row 1 'low', row 2 'low', row 3 'low'",),
+    ),
+    Animal(
+        "a missing input",
+        text(change=put("a", r9="?")),
+        AB,
+        ("missing   a 1, told to the network by a flag",),
     ),
     Animal(
         "an unnamed index",

@@ -61,9 +61,10 @@ REFUSED = [
         said=("missing values in 1 of 40 rows, first in row 9",),
     ),
     Animal(
-        "a missing input",
+        "a missing input where it is refused",
         text(change=put("a", r9="?")),
-        said=("missing values in 1 of 40 rows, first in row 9", "'a' (1)"),
+        said=("missing values in 1 of 40 rows, first in row 9", "'a' (1); --missing auto"),
+        options=("--missing", "refuse"),
     ),
     Animal("infinity", text(change=put("a", r9="inf")), said=("infinity in 1 of 40 rows",)),
     Animal(
@@ -82,8 +83,8 @@ REFUSED = [
     Animal("half a Parquet file", lambda: b"PAR1 and no more", said=("cannot be read as Parquet",)),
     Animal("broken JSON lines", lambda: lines() + b"\n{", said=("line 41 is no JSON",)),
     Animal(
-        "only text",
-        lambda: b"b,y\n" + b"x,1\nz,2\n" * 20,
-        said=("no numeric column is left as an input; left out: b (text, such as 'x')",),
+        "only texts of which each row has its own",
+        lambda: b"b,y\n" + b"".join(b"x%d,%d\n" % (k, k % 3) for k in range(40)),
+        said=("no column is left as an input; left out: b (each row its own text, such as 'x0')",),
     ),
 ]

@@ -10,7 +10,6 @@ import pytest
 
 from rdeepsense.cli.columns import inputs_of, inspect
 from rdeepsense.cli.memory_table import coded
-from rdeepsense.cli.reading import roles
 from rdeepsense.cli.reading.ids import is_named_id
 from rdeepsense.cli.reading.roles import Role, assign
 
@@ -49,8 +48,8 @@ def test_every_role() -> None:
         "y": Role.named,
     }
     found = assign(frame, ["y"])
-    assert found.inputs == ["a", "yes"]
-    assert set(found.left_out) == set(given) - {"a", "yes", "y"}
+    assert found.inputs == ["a", "text", "yes", "level"]
+    assert set(found.left_out) == set(given) - {*found.inputs, "y"}
     assert all(found.left_out.values())
 
 
@@ -58,8 +57,8 @@ def test_numbers_in_order_are_kept_where_nothing_else_is_there() -> None:
     frame = pl.DataFrame({"x": np.arange(N), "y": RNG.normal(size=N)})
     assert assign(frame, ["y"]).inputs == ["x"]
     more = frame.with_columns(site=pl.lit("a"))
-    assert assign(more, ["y"]).inputs == []
-    assert assign(more, ["y"], forced=["x"]).inputs == ["x"]
+    assert assign(more, ["y"]).inputs == ["site"]
+    assert assign(more, ["y"], forced=["x"]).inputs == ["x", "site"]
 
 
 @pytest.mark.parametrize(
@@ -90,11 +89,7 @@ def test_names_of_ids() -> None:
         assert not is_named_id(name), name
 
 
-def test_texts_come_along_where_their_role_is_that_of_an_input(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """All that has to change for models that take texts."""
-    monkeypatch.setattr(roles, "INPUTS", (Role.number, Role.category))
+def test_texts_come_along() -> None:
     frame = pl.DataFrame(
         {"site": ["u", None, "w"] * 10, "a": RNG.normal(size=N), "y": RNG.normal(size=N)}
     )

@@ -43,6 +43,7 @@ class NumbersInText:
     read_as: dict[str, str]
     strays: dict[str, Strays]
     texts: dict[str, str]  # of each other column a cell that is no number
+    mixed: dict[str, Strays]  # those of the others that are numbers for the most part
 
 
 def numbers_in(
@@ -67,18 +68,20 @@ def numbers_in(
         other = _Read(way, *_cast(clean, way, rows, left))
         for k in left:
             best[k] = other if other.found(k) > best[k].found(k) else best[k]
-    columns, read_as, strays, others = {}, {}, {}, {}
+    columns, read_as, strays, others, mixed = {}, {}, {}, {}, {}
     for k, (name, read) in enumerate(zip(names, best, strict=True)):
         bad = (filled[k] & ~read.numeric[read.place[k]]).nonzero()[0]
         total = int(filled[k].sum())
         first = tuple((int(row), str(clean[k * rows + int(row)])) for row in bad[:NAMED])
         if len(bad) == total or len(bad) > most * total:
             others[name] = first[0][1] if total else ""
+            if 2 * len(bad) < total:
+                mixed[name] = Strays(len(bad), total, first)
             continue
         columns[name], read_as[name] = read.column(k, rows).alias(name), read.way
         if len(bad):
             strays[name] = Strays(len(bad), total, first)
-    return NumbersInText(columns, read_as, strays, others)
+    return NumbersInText(columns, read_as, strays, others, mixed)
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@
 |---|---|---|
 | target, group, ignored | those named by options | as their option says |
 | number | numbers, yes/no, text that is numbers but for 5 % of its cells | input |
-| category | other text | left out |
+| category | other text | input, as a category |
 | id | numbers of rows, ids, text of which each row has its own | left out |
 | date | dates and times | left out; inputs of its parts with --datetime |
 | empty | no value at all | left out |
-| other | lists, structs, durations, bytes | left out |
+| other | lists, structs, durations, bytes; text of which most is numbers | left out |
 
 `--input NAME` makes a number of an id, too.
 """
@@ -40,9 +40,8 @@ class Role(StrEnum):
     named = "named"  # by --target, --groups or --ignore
 
 
-# The roles whose columns are given to the model. With Role.category, texts come along as they are:
-# `categories` names them from here to `MemoryTable.prepare`, `model_categories` at prediction.
-INPUTS: tuple[Role, ...] = (Role.number,)
+# The roles whose columns are given to the model; texts come along as they are.
+INPUTS = (Role.number, Role.category)
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,7 @@ class Roles:
     @property
     def categories(self) -> list[str]:
         """Those of the inputs that are texts."""
-        columns, given = self.columns, Role.category in INPUTS
-        return [name for name, one in columns.items() if given and one.role is Role.category]
+        return [name for name, one in self.columns.items() if one.role is Role.category]
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -110,6 +108,8 @@ def assign(
             series.append(found.columns[own.name])
         else:
             one, more = _of_column(own, parts, found.texts.get(own.name) if found else None)
+            if one.role is Role.category and found is not None and own.name in found.mixed:
+                one = Assigned(Role.other, f"numbers, but text in {found.mixed[own.name]}")
             columns[own.name] = one
             columns.update({made.name: Assigned(Role.number) for made in more})
             series += [own, *more]
