@@ -18,7 +18,7 @@ import numpy as np
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.deploy.fine_tune import fine_tuned
 from rdeepsense.deploy.fold import fold_fitted
-from rdeepsense.deploy.networks import runner
+from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.quality import quality
 from rdeepsense.deploy.quantise import quantise
 from rdeepsense.estimators.base import fitted_model
@@ -76,7 +76,8 @@ def main() -> None:
         plain = quantise(folded, X[::2])
         tuned = fine_tuned(fit, folded, X[::2], y[::2], progress_for(True))
         found = [
-            quality(runner(folded, network), fit, X[1::2], y[1::2]) for network in (plain, tuned)
+            quality(NetworkRunner(folded, network), fit, X[1::2], y[1::2])
+            for network in (plain, tuned)
         ]
         figures = [found[0].before, *(one.after for one in found)]
         covered = [f"{one['coverage_90']:.4f}" for one in figures if "coverage_90" in one]
