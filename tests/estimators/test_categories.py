@@ -39,8 +39,8 @@ def table(rows: int = 400, seed: int = 0, holes: bool = True) -> tuple[pd.DataFr
 FRAME, Y = table()
 LABELS = np.where(np.median(Y) < Y, "up", "down")
 ESTIMATORS = [
-    rds.RDeepSenseRegressor(**NETWORK),
-    rds.RDeepSenseClassifier(**NETWORK),
+    rds.RDeepSenseRegressor(**NETWORK, effort="quick"),
+    rds.RDeepSenseClassifier(**NETWORK, effort="quick"),
     rds.MCDropRegressor(samples=3, **NETWORK),
     rds.MCDropClassifier(samples=3, **NETWORK),
     rds.SSPRegressor(members=2, **NETWORK),
@@ -78,7 +78,7 @@ def test_every_estimator_takes_the_table_and_keeps_it_in_its_file(
 
 @pytest.fixture(scope="module")
 def model() -> rds.RDeepSenseRegressor:
-    return rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 60}).fit(FRAME, Y)
+    return rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 60}, effort="quick").fit(FRAME, Y)
 
 
 def changed(row: int, column: str, value: Any) -> pd.DataFrame:
@@ -91,7 +91,7 @@ def changed(row: int, column: str, value: Any) -> pd.DataFrame:
 def test_the_categories_are_learnt(model: rds.RDeepSenseRegressor) -> None:
     X, y = table(2_000, seed=5)
     assert model.evaluate(X, y)["mae"] < 0.45
-    without = rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 60})
+    without = rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 60}, effort="quick")
     assert without.fit(FRAME[["a", "b"]], Y).evaluate(X[["a", "b"]], y)["mae"] > 0.9
 
 
@@ -135,7 +135,7 @@ def test_status_of_two_things_at_once(model: rds.RDeepSenseRegressor) -> None:
 def test_rare_levels_are_together_and_known() -> None:
     frame, y = table(holes=False)
     frame.loc[[3, 4], "colour"] = ["teal", "pink"]
-    model = rds.RDeepSenseRegressor(**NETWORK).fit(frame, y)
+    model = rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(frame, y)
     encoding = model.fitted_.inputs.encoding
     assert encoding is not None
     assert encoding.categories[0].width == 4
@@ -153,28 +153,34 @@ def test_what_else_a_model_does(model: rds.RDeepSenseRegressor) -> None:
     assert np.median(model.novelty(FRAME)) < 0.9
     model.describe(feature_units={"a": "m"})
     assert model.fitted_.inputs.units == ("m", "", "", "", "")
-    conformal = rds.RDeepSenseRegressor(**NETWORK, calibrate="conformal").fit(FRAME, Y)
+    conformal = rds.RDeepSenseRegressor(**NETWORK, calibrate="conformal", effort="quick").fit(
+        FRAME, Y
+    )
     low, high = conformal.predict_interval(FRAME, method="conformal")
     assert ((low < Y) & (high > Y)).mean() > 0.85
 
 
 def test_validation_rows_and_groups_and_weights() -> None:
     X, y = table(80, seed=7)
-    model = rds.RDeepSenseRegressor(**NETWORK).fit(FRAME, Y, validation=(X, y))
+    model = rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(FRAME, Y, validation=(X, y))
     assert model.training_["validation_rows"] == 80
     assert np.isnan(model.fitted_.kept_rows[0]).any()
     kept = model.fitted_.kept_rows[0]
     assert kept[:, 4].max() < 30
     X.loc[0, "b"] = np.nan
     with pytest.raises(InputError, match="NaN in row 0, column 'b'"):
-        rds.RDeepSenseRegressor(**NETWORK).fit(FRAME, Y, validation=(X, y))
-    rds.RDeepSenseRegressor(**NETWORK).fit(FRAME, Y, groups=FRAME["site"])
-    rds.RDeepSenseRegressor(**NETWORK).fit(FRAME, Y, sample_weight=np.linspace(0, 1, len(Y)))
+        rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(FRAME, Y, validation=(X, y))
+    rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(FRAME, Y, groups=FRAME["site"])
+    rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(
+        FRAME, Y, sample_weight=np.linspace(0, 1, len(Y))
+    )
 
 
 def test_a_teacher_of_categories_is_distilled() -> None:
     teacher = rds.SSPRegressor(members=2, **NETWORK).fit(FRAME, Y)
-    student = rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 2}).distil(teacher, FRAME)
+    student = rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 2}, effort="quick").distil(
+        teacher, FRAME
+    )
     assert student.feature_names_in_.tolist() == list(FRAME.columns)
     assert len(student.fitted_.inputs.encoding.categories) == 3
     assert np.corrcoef(student.predict(FRAME), teacher.predict(FRAME))[0, 1] > 0.8
@@ -184,17 +190,17 @@ def test_numbers_are_categories_only_where_named() -> None:
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=300), rng.integers(1, 4, 300)])
     y = X[:, 0] + np.array([5.0, -5, 3])[X[:, 1].astype(int) - 1] + 0.1 * rng.normal(size=300)
-    plain = rds.RDeepSenseRegressor(**NETWORK).fit(X, y)
+    plain = rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(X, y)
     assert plain.fitted_.inputs.encoding is None
-    named = rds.RDeepSenseRegressor(**NETWORK, categorical=[1]).fit(X, y)
+    named = rds.RDeepSenseRegressor(**NETWORK, categorical=[1], effort="quick").fit(X, y)
     (category,) = named.fitted_.inputs.encoding.categories
     assert category.levels == ("1", "2", "3")
     assert named.status([[0.0, 2], [0.0, 4], [0.0, 2.5]]).tolist() == [0, 4, 4]
     frame = pd.DataFrame(X, columns=["x", "kind"])
-    again = rds.RDeepSenseRegressor(**NETWORK, categorical=["kind"]).fit(frame, y)
+    again = rds.RDeepSenseRegressor(**NETWORK, categorical=["kind"], effort="quick").fit(frame, y)
     np.testing.assert_array_equal(again.predict(frame), named.predict(X))
     with pytest.raises(ValueError, match="could not convert string to float"):
-        rds.RDeepSenseRegressor(**NETWORK, categorical=None).fit(FRAME, Y)
+        rds.RDeepSenseRegressor(**NETWORK, categorical=None, effort="quick").fit(FRAME, Y)
     with pytest.raises(ValueError, match="X has 3 features"):
         named.predict(np.ones((2, 3)))
 
@@ -204,7 +210,7 @@ def test_a_rare_level_is_no_column_to_warn_of() -> None:
     frame["colour"] = np.where(np.arange(1_500) % 125 == 7, "rare", "common")
     with warnings.catch_warnings():
         warnings.simplefilter("error", rds.errors.ColumnWarning)
-        model = rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 2}).fit(frame, y)
+        model = rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 2}, effort="quick").fit(frame, y)
     scaler = model.fitted_.inputs.scaler
     assert np.abs((1 - scaler.shift[2:4]) / scaler.scale[2:4]).max() < 4
     assert not model.status(frame).any()
@@ -214,7 +220,7 @@ def test_a_category_that_names_rows_is_told() -> None:
     frame, y = table(holes=False)
     ids = frame.assign(id=[f"row {k}" for k in range(len(frame))])
     with pytest.warns(rds.errors.ColumnWarning, match="'id': 400 levels in 400 rows.*leave it out"):
-        model = rds.RDeepSenseRegressor(**NETWORK).fit(ids, y)
+        model = rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(ids, y)
     assert not model.fitted_.inputs.encoding.categories[-1].is_one_hot
 
 
@@ -223,14 +229,14 @@ def test_levels_of_a_few_rows_are_learnt() -> None:
     level, effect = np.repeat(np.arange(200), 5), rng.normal(size=200)
     frame = pd.DataFrame({"x": rng.normal(size=1_000), "site": [f"s{k}" for k in level]})
     y = effect[level] + frame["x"] + 0.3 * rng.normal(size=1_000)
-    model = rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 30}).fit(frame, y)
+    model = rds.RDeepSenseRegressor(**{**NETWORK, "epochs": 30}, effort="quick").fit(frame, y)
     fresh = frame.assign(x=rng.normal(size=1_000))
     assert np.abs(model.predict(fresh) - effect[level] - fresh["x"]).mean() < 0.3
 
 
 def test_a_category_of_one_level_is_constant() -> None:
     frame, y = table(holes=False)
-    model = rds.RDeepSenseRegressor(**NETWORK).fit(frame.assign(colour="red"), y)
+    model = rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(frame.assign(colour="red"), y)
     assert model.training_["constant_inputs"] == ["colour"]
 
 
@@ -243,15 +249,15 @@ def holed() -> Any:
 
 def test_auto_is_an_indicator_where_training_rows_had_holes() -> None:
     X = holed()
-    model = rds.RDeepSenseRegressor(**NETWORK).fit(X, Y)
+    model = rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(X, Y)
     assert model.missing == "auto"
     assert model.fitted_.inputs.missing == "indicator"
     encoding = model.fitted_.inputs.encoding
     assert encoding is not None
     assert (encoding.flagged, encoding.width) == ((0,), 3)
-    same = rds.RDeepSenseRegressor(**NETWORK, missing="indicator").fit(X, Y)
+    same = rds.RDeepSenseRegressor(**NETWORK, missing="indicator", effort="quick").fit(X, Y)
     np.testing.assert_array_equal(same.predict(X), model.predict(X))
-    mean = rds.RDeepSenseRegressor(**NETWORK, missing="mean").fit(X, Y)
+    mean = rds.RDeepSenseRegressor(**NETWORK, missing="mean", effort="quick").fit(X, Y)
     assert mean.fitted_.inputs.encoding is None
     shift = mean.fitted_.inputs.scaler.shift
     filled = np.where(np.isnan(X), shift, X)
@@ -262,13 +268,15 @@ def test_auto_is_an_indicator_where_training_rows_had_holes() -> None:
 
 def test_without_holes_auto_refuses_as_scikit_learn_does() -> None:
     X = np.nan_to_num(holed())
-    model = rds.RDeepSenseRegressor(**NETWORK).fit(X, Y)
+    model = rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(X, Y)
     assert model.fitted_.inputs.missing == "refuse"
     X[3, 1] = np.nan
     with pytest.raises(InputError, match="X contains NaN or infinity in 1 of 400 rows.*column 1"):
         model.predict(X)
     assert model.status(X)[3] == Status.MISSING
-    quiet = rds.RDeepSenseRegressor(**NETWORK, missing="indicator").fit(np.nan_to_num(holed()), Y)
+    quiet = rds.RDeepSenseRegressor(**NETWORK, missing="indicator", effort="quick").fit(
+        np.nan_to_num(holed()), Y
+    )
     with pytest.raises(InputError, match="no training row lacked a value there"):
         quiet.predict(X)
 
@@ -278,25 +286,31 @@ def test_the_tag_follows() -> None:
         return bool(model.__sklearn_tags__().input_tags.allow_nan)
 
     full, quick = np.nan_to_num(holed()), {**NETWORK, "epochs": 1}
-    assert allows(rds.RDeepSenseRegressor())
-    assert not allows(rds.RDeepSenseRegressor(missing="refuse"))
-    assert not allows(rds.RDeepSenseRegressor(**quick).fit(full, Y))
-    assert allows(rds.RDeepSenseRegressor(**quick).fit(holed(), Y))
+    assert allows(rds.RDeepSenseRegressor(effort="quick"))
+    assert not allows(rds.RDeepSenseRegressor(missing="refuse", effort="quick"))
+    assert not allows(rds.RDeepSenseRegressor(**quick, effort="quick").fit(full, Y))
+    assert allows(rds.RDeepSenseRegressor(**quick, effort="quick").fit(holed(), Y))
     assert allows(rds.SSPClassifier(members=1, **quick).fit(holed(), LABELS))
 
 
 def test_holes_that_cannot_be() -> None:
     X = holed()
     with pytest.raises(InputError, match="column 0 of X has no value at all"):
-        rds.RDeepSenseRegressor(**NETWORK).fit(np.where([True, False], np.nan, X), Y)
+        rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(
+            np.where([True, False], np.nan, X), Y
+        )
     X[0, 1] = np.inf
     with pytest.raises(InputError, match="first infinity in row 0, column 1"):
-        rds.RDeepSenseRegressor(**NETWORK).fit(X, Y)
+        rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(X, Y)
     windows = np.random.default_rng(0).normal(size=(40, 5, 3))
     with pytest.raises(InputError, match="'indicator' is for tables; accepted for windows"):
-        rds.RDeepSenseRegressor(**NETWORK, missing="indicator").fit(windows, windows[:, 0, 0])
+        rds.RDeepSenseRegressor(**NETWORK, missing="indicator", effort="quick").fit(
+            windows, windows[:, 0, 0]
+        )
 
 
 def test_same_seed_same_bits() -> None:
-    first, second = (rds.RDeepSenseRegressor(**NETWORK).fit(FRAME, Y) for _ in range(2))
+    first, second = (
+        rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(FRAME, Y) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.predict(FRAME), second.predict(FRAME))

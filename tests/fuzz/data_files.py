@@ -195,7 +195,7 @@ def _tables() -> list[Subject]:
         found = read_table(path)
         assert found.frame.height > 0
         columns = inspect(found.frame, [], comma_separated=found.comma_separated)
-        numbers = inputs_of(columns.frame, columns.inputs, "mean")
+        numbers = inputs_of(columns.frame, columns.inputs, "mean", columns.categories)
         assert numbers.shape == (found.frame.height, len(columns.inputs))
         return None
 
