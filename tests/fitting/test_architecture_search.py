@@ -148,3 +148,17 @@ def test_a_word_that_is_none_is_refused() -> None:
     X, y = bent(30)
     with pytest.raises(rds.InputError, match="hidden = 'large' is not a sequence"):
         rds.RDeepSenseRegressor(hidden="large").fit(X, y)
+
+
+def test_what_the_clock_cut_can_be_taken_up(tmp_path: Path) -> None:
+    X, y = bent(220)
+    arguments = {**AUTO, "likelihood": "student", "epochs": 1}
+    whole = rds.RDeepSenseRegressor(**arguments).fit(X, y)
+    own = {**arguments, "checkpoint": tmp_path / "run"}
+    cut = rds.RDeepSenseRegressor(max_seconds=0, **own).fit(X, y)
+    assert cut.selection_["cut"]
+    assert len(cut.selection_["architectures"]) == 1
+    resumed = rds.RDeepSenseRegressor(**own).fit(X, y)
+    assert "cut" not in resumed.selection_
+    assert resumed.selection_ == whole.selection_
+    assert resumed.predict_dist(X) == whole.predict_dist(X)

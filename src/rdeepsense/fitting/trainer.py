@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -92,7 +93,7 @@ class Trainer:
         self.interrupted = False  # then no further bank is begun, and the trained ones compete
         self.cut = False  # the same, by the clock
         self.about = ""  # said before what is shown of the progress
-        self._banks = 0
+        self._is_first = True  # whether no bank was trained yet
         self._began = time.monotonic()
 
     @property
@@ -177,9 +178,6 @@ class Trainer:
         if stop_at is not None:  # nothing is chosen along the way
             schedule = replace(schedule, evaluate_every=stop_at)
         alphas = [c.alpha for c in group for _ in range(folds * spec.members)]
-        self._banks += 1
-        # After an interrupt this is a bank that the run itself may never come to.
-        path = None if self.interrupted else spec.checkpoint
         done, record = train_networks(
             networks,
             spec.scoring_rule(alphas),
@@ -187,7 +185,7 @@ class Trainer:
             rows,
             held,
             schedule,
-            path if path is None or self._banks == 1 else f"{os.fspath(path)}.{self._banks}",
+            self._checkpoint(group, folds, schedule),
             spec.verbose,
             f"{self.about}training"
             if len(networks) == 1
@@ -204,6 +202,21 @@ class Trainer:
                 stacklevel=2,
             )
         return done, record, schedule
+
+    def _checkpoint(
+        self, group: Sequence[Candidate], folds: int, schedule: Schedule
+    ) -> str | os.PathLike[str] | None:
+        """Return where the state of a bank is kept, after the first by what the bank is.
+
+        A number in their order would not do: the clock may end a search that is taken up elsewhere.
+        """
+        path, is_first = self.spec.checkpoint, self._is_first
+        self._is_first = False
+        # After an interrupt this is a bank that the run itself may never come to.
+        if path is None or self.interrupted:
+            return None
+        what = repr((self.spec.architecture, tuple(group), folds, schedule))
+        return path if is_first else f"{os.fspath(path)}.{zlib.crc32(what.encode())}"
 
     def network(self, candidate: Candidate, member: int) -> StochasticNetwork:
         """Build and convert a network, its layers drawn from the seed."""
