@@ -29,7 +29,7 @@ from rdeepsense.deploy.prepare import prepare
 from rdeepsense.deploy.quality import quality
 from rdeepsense.experiments.uci.datafile import find, load
 
-AUTO: dict[str, Any] = {"hidden": "auto", "likelihood": "student"}
+AUTO: dict[str, Any] = {"hidden": "auto", "alpha": 0.5, "likelihood": "student"}
 AUTO |= {"random_state": 0, "verbose": False}
 
 

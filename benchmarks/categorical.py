@@ -20,7 +20,7 @@ import pandas as pd
 
 import rdeepsense as rds
 
-SETTINGS: dict[str, Any] = {"hidden": (64, 64), "device": "cpu", "verbose": False}
+SETTINGS: dict[str, Any] = {"effort": "quick", "likelihood": "gaussian", "device": "cpu"}
 MOST_APART, MOST_SLOWER = 0.02, 1.5
 
 

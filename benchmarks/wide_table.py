@@ -48,7 +48,7 @@ def measure(columns: int, rows: int, suffix: str, folder: Path) -> dict[str, flo
     """Seconds of each command, by its name."""
     table, model = folder / f"wide.{suffix}", folder / "model.safetensors"
     write_wide(table, columns, rows)
-    fit = ("fit", table, "--target", "y", "--hidden", "4", "--epochs", 1, "-o", model)
+    fit = ("fit", "--quick", table, "--target", "y", "--hidden", "4", "--epochs", 1, "-o", model)
     return {
         "fit": seconds_of(*fit, "--overwrite"),
         "predict": seconds_of("predict", model, table, "--overwrite", "-o", folder / "out.csv"),
