@@ -26,6 +26,7 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
     assert "rows      400" in fitted.out
     assert "inputs    5: a, b [V], label, site, same" in fitted.out
     assert "category  2: label, site" in fitted.out
+    assert fitted.out.count("constant  ") == 1
     assert "constant  1: same" in fitted.out
     assert "missing   none" in fitted.out
     assert "regression: y is numeric" in fitted.out

@@ -221,7 +221,8 @@ def fit(
         model.save(output)
 
     with stoppable(lambda: f"{output} is the finished model; what comes after it is not done"):
-        if constant := model.fitted_.training.constant_inputs:
+        known = set(source.constant)
+        if constant := [n for n in model.fitted_.training.constant_inputs if n not in known]:
             terminal.line(f"constant  {some(constant)}: as good as one number in these rows")
         for line in choice_lines(model.selection_):
             terminal.line(line)

@@ -81,6 +81,11 @@ class Folder:
         return self.dropped
 
     @property
+    def constant(self) -> list[str]:
+        """The inputs that were said to be constant: none, before all rows are read."""
+        return []
+
+    @property
     def strays(self) -> Mapping[str, Strays]:
         """None: columns of files have types."""
         return {}

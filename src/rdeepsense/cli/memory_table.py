@@ -87,6 +87,11 @@ class MemoryTable:
         return self.found.left_out
 
     @property
+    def constant(self) -> list[str]:
+        """The inputs that were said to be constant."""
+        return self.found.constant
+
+    @property
     def strays(self) -> Mapping[str, Strays]:
         """The cells of inputs that are no numbers."""
         return self.found.strays
