@@ -268,5 +268,10 @@ def test_categories_and_holes_count(dtype: str, tmp_path: Path) -> None:
     need, sizes = model.training_["budget"]["need"], report.bytes
     assert sizes.tables_in_flash + sizes.code_in_flash <= need["flash"] <= budget.flash
     assert sizes.ram_scratch + sizes.stack <= need["ram"] <= budget.ram
-    without = budget.need(Dense((8, 8)), (3,), 1, 2)
-    assert need["flash"] - without.flash > 40 * 4  # the table of levels is among it
+    encoding = model.fitted_.inputs.encoding
+    (site,) = encoding.categories
+    alone, both = (
+        budget.need(Dense((8, 8)), (encoding.width,), 1, 2, given) for given in (None, encoding)
+    )
+    assert both.flash - alone.flash > 4 * site.block * site.width
+    assert both.ram - alone.ram == 4 * encoding.width

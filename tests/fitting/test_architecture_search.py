@@ -12,6 +12,7 @@ import rdeepsense as rds
 from rdeepsense.fitting.architecture_search import around, coarse_grid, smallest_good
 from rdeepsense.fitting.candidates import Candidate, Trial, candidates
 from rdeepsense.fitting.ladder import ladder
+from rdeepsense.fitting.leaderboard import Leaderboard
 from rdeepsense.fitting.records import TriedArchitecture
 from rdeepsense.fitting.trainer import Judgement
 from rdeepsense.networks import Dense, Flattened, Periodic
@@ -162,3 +163,28 @@ def test_what_the_clock_cut_can_be_taken_up(tmp_path: Path) -> None:
     assert "cut" not in resumed.selection_
     assert resumed.selection_ == whole.selection_
     assert resumed.predict_dist(X) == whole.predict_dist(X)
+
+
+def test_an_ensemble_has_the_network_that_a_single_one_has() -> None:
+    """Both choose by the same trials, so their networks differ in nothing but chance."""
+    X, y = bent(220)
+    common = {"hidden": "auto", "likelihood": "auto", "epochs": 2, "random_state": 0}
+    single = rds.RDeepSenseRegressor(**common, device="cpu").fit(X, y)
+    ensemble = rds.SSPRegressor(**common, members=2, device="cpu").fit(X, y)
+    assert ensemble.selection_["architectures"] == single.selection_["architectures"]
+    assert {trial["drop_prob"] for trial in ensemble.selection_["trials"]} == {0.0}
+
+
+def test_the_second_is_what_would_have_been_chosen_otherwise() -> None:
+    def judged(drop_prob: float, losses: list[float]) -> Judgement:
+        own = Candidate("student", 0.5, drop_prob)
+        trial = Trial(own, float(np.mean(losses)), 0.1, None, 1)
+        return Judgement(trial, None, np.array(losses))
+
+    board = Leaderboard("nll", [judged(0.2, [5, 5]), judged(0.0, [1, 2]), judged(0.1, [2, 5])])
+    second = board.selection("rows").second
+    assert second is not None
+    assert second.trial == 2
+    assert second.behind.difference == 2.0
+    assert second.behind.standard_error == pytest.approx(1 / np.sqrt(2))
+    assert Leaderboard("nll", [judged(0.2, [5, 5])]).selection("rows").second is None

@@ -119,6 +119,17 @@ def test_rows_given_to_validate_on_are_drawn_from_too(samples: list[Any]) -> Non
     assert (model.training_["rows"], model.training_["validation_rows"]) == (3_000, 1_500)
 
 
+def test_categories_and_holes_go_into_the_sample(samples: list[Any]) -> None:
+    X, y = waves(1_500)
+    table = X.astype(object)
+    table[:, 2] = [f"level {k % 30}" for k in range(len(X))]
+    table[::7, 0] = np.nan
+    model = rds.RDeepSenseRegressor(**OPEN).fit(table, y)
+    assert samples[0].rows.network_shape == model.fitted_.inputs.network_shape
+    assert "a sample of 1,000 of 1,500 rows" in model.selection_["how"]
+    assert model.predict(table[:3]).shape == (3,)
+
+
 def test_windows_are_drawn_like_rows(samples: list[Any]) -> None:
     X, y = waves(1_200)
     model = rds.RDeepSenseRegressor(**{**OPEN, "hidden": "auto", "epochs": 1})

@@ -23,7 +23,7 @@ from rdeepsense.fitting.candidates import (
     PAPER_ALPHAS,
 )
 from rdeepsense.fitting.length_search import WORTH
-from rdeepsense.training import Schedule
+from rdeepsense.training import Schedule, schedule
 
 TASK = simulate(300, seed=0)
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 15, "random_state": 0, "device": "cpu"}
@@ -110,6 +110,25 @@ def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pay
     assert model.validation_scores_["nll"] == pytest.approx(lengths[1]["nll"])
     fixed = model.set_params(epochs=3).fit(X, y)
     assert "lengths" not in fixed.selection_
+
+
+@pytest.mark.parametrize(("rows", "on_all"), [(2_500, True), (5_100, False)])
+def test_a_winner_is_trained_on_its_validation_rows_where_they_are_many(
+    rows: int, on_all: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fifth of the rows is held out up to 5,000, a tenth beyond."""
+    monkeypatch.setattr(schedule, "STEPS", (100, 100))
+    monkeypatch.setattr(length_search, "ALLOWANCE", 0)
+    X, y = sine(rows, pace=1.0)
+    fixed = {"hidden": (8,), "drop_prob": 0.0, "likelihood": "gaussian", "batch_size": 250}
+    model = RDeepSenseRegressor(**fixed, random_state=0, device="cpu").fit(X, y)
+    held = rows // 5 if on_all else rows // 10
+    assert model.training_["validation_rows"] == held == model.validation_scores_["n"]
+    assert model.training_["rows"] == (rows if on_all else rows - held)
+    assert ("then trained on all" in model.training_["validated"]) is on_all
+    if on_all:  # as many epochs as were best
+        best = model.selection_["trials"][model.selection_["chosen"]]["best_step"]
+        assert model.training_["steps"] == round(best * 10 / 8)
 
 
 def test_a_cross_validated_winner_is_trained_longer_too() -> None:

@@ -119,9 +119,9 @@ def _numbers(
         if few
         else f"the intervals hold what they say: {said}",
         1: f"the intervals are too wide by a factor of {1 / max(factor, 1e-9):.2f}: {said}; "
-        "try --likelihood auto, or --calibrate isotonic",
+        "try --calibrate isotonic, or a fit without --quick",
         -1: f"the intervals are too narrow by a factor of {factor:.2f}: {said}; "
-        "try --likelihood auto, --calibrate conformal, or --groups if rows belong together",
+        "try --calibrate conformal, --groups if rows belong together, or a fit without --quick",
     }[found]
     holds = {0: UNCLEAR if few else "hold", 1: "too wide", -1: "too narrow"}[found]
     worth, value = worth_of(gain, gain_error), _worth_words(name, gain, gain_error)
