@@ -1,0 +1,1 @@
+"""Learning on after training: the last layer in closed form, tracked quantiles, alarms; pure."""
