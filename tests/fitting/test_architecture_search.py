@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.fitting.architecture_search import around, coarse_grid, smallest_good
+from rdeepsense.fitting.architecture_search import (
+    around,
+    choose_architecture,
+    coarse_grid,
+    smallest_good,
+)
 from rdeepsense.fitting.candidates import Candidate, Trial, candidates
-from rdeepsense.fitting.ladder import ladder
+from rdeepsense.fitting.ladder import VERY_MANY_ROWS, ladder, wider
 from rdeepsense.fitting.leaderboard import Leaderboard
 from rdeepsense.fitting.records import TriedArchitecture
 from rdeepsense.fitting.trainer import Judgement
@@ -188,3 +194,44 @@ def test_the_second_is_what_would_have_been_chosen_otherwise() -> None:
     assert second.behind.difference == 2.0
     assert second.behind.standard_error == pytest.approx(1 / np.sqrt(2))
     assert Leaderboard("nll", [judged(0.2, [5, 5])]).selection("rows").second is None
+
+
+@pytest.mark.parametrize(
+    ("gain", "chosen"), [([0.4, 0.5, 0.3], (32, 32)), ([0.4, 0.5, -0.9], (16, 16))]
+)
+def test_of_many_rows_a_larger_network_may_overtake_after_all_steps(
+    monkeypatch: pytest.MonkeyPatch, gain: list[float], chosen: tuple[int, ...]
+) -> None:
+    level = {(8, 8): 0.9, (16, 16): 0.4, (32, 32): 0.4}
+    asked = []
+
+    def judged(trainer: Any, group: Any, folded: bool, whole: bool = False) -> Any:
+        hidden = trainer.spec.architecture.hidden
+        asked.append((hidden, whole))
+        losses = np.full(3, level[hidden])
+        if whole and hidden == (32, 32):  # the second case: better by less than a standard error
+            losses = losses - gain
+        trial = Trial(group[0], float(losses.mean()), None, None, 1)
+        return [Judgement(trial, None, losses)], sum(hidden)
+
+    monkeypatch.setattr("rdeepsense.fitting.architecture_search._judged", judged)
+    training: Any = rds.RDeepSenseRegressor(verbose=False)._training()  # noqa: SLF001
+    spec = training.args[0]
+    for rows in (VERY_MANY_ROWS, VERY_MANY_ROWS - 1):
+        asked.clear()
+        trainer: Any = SimpleNamespace(
+            spec=spec,
+            has_time=lambda: True,
+            interrupted=False,
+            row_count=rows,
+        )
+        choose_architecture(trainer, [Dense(hidden) for hidden in level], False)
+        many = rows == VERY_MANY_ROWS
+        assert trainer.spec.architecture == Dense(chosen if many else (16, 16))
+        assert asked[3:] == ([((16, 16), True), ((32, 32), True)] if many else [])
+
+
+def test_the_widest_layers_are_tried_on_the_embeddings_that_lead() -> None:
+    leader = Periodic((256, 256, 256), std=0.1)
+    assert wider(leader, VERY_MANY_ROWS) == (Periodic((500, 500, 500), std=0.1),)
+    assert wider(leader, VERY_MANY_ROWS - 1) == wider(Dense((500, 500)), VERY_MANY_ROWS) == ()

@@ -3,7 +3,9 @@
 Each architecture of the ladder is trained as a small bank (three drop probabilities, the first
 head, one alpha) for a third of the usual length and judged as everything else is: by calibrated NLL
 on rows it was not trained on. A smaller network wins where the paired difference, row by row, is
-within one standard error. The grid of the second stage is what lies around the winner.
+within one standard error. Large networks gain more from the steps that are left: on tables of many
+rows, and for a budget, the winner and the best of those larger than it are compared once more after
+all steps. The grid of the second stage is what lies around the winner.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import replace
 from rdeepsense.fitting.budget_ladder import need_of
 from rdeepsense.fitting.candidates import FOLDS, Candidate
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
+from rdeepsense.fitting.ladder import VERY_MANY_ROWS, wider
 from rdeepsense.fitting.passes import Single
 from rdeepsense.fitting.records import Behind, TriedArchitecture
 from rdeepsense.fitting.spec import FitSpec
@@ -36,25 +39,30 @@ def choose_architecture(
         if found and not trainer.has_time():
             break
         found.append(_tried(trainer, spec, architecture, coarse, folded))
+    tried = list(architectures)
     # A budget says what may be spent: then the best is wanted, not the smallest of the good ones.
-    chosen = smallest_good(found)
-    if spec.budget is not None:
-        chosen = _best_after_all_steps(trainer, architectures, found, folded)
-    best = architectures[chosen]
-    for architecture in rotated(best):
+    chosen = (smallest_good if spec.budget is None else best_of)(found)
+    for architecture in wider(tried[chosen], trainer.row_count) if spec.budget is None else ():
         if trainer.has_time():
             found.append(_tried(trainer, spec, architecture, coarse, folded))
+            tried.append(architecture)
+    if spec.budget is not None or trainer.row_count >= VERY_MANY_ROWS:
+        chosen = _after_all_steps(trainer, tried, found, chosen, folded)
+    for architecture in rotated(tried[chosen]):
+        if trainer.has_time():
+            found.append(_tried(trainer, spec, architecture, coarse, folded))
+            tried.append(architecture)
             if found[-1][0].nll < found[chosen][0].nll:  # it is no larger
-                chosen, best = len(found) - 1, architecture
+                chosen = len(found) - 1
     grid = spec.grid
     if not spec.first_look:
         grid = around(grid, found[chosen][1].trial.candidate)
-    trainer.spec = replace(spec, architecture=best, grid=grid)
+    trainer.spec = replace(spec, architecture=tried[chosen], grid=grid)
     return tuple(
-        replace(tried, chosen=True)
+        replace(own, chosen=True)
         if number == chosen
-        else replace(tried, behind=Behind.of(judgement.losses, found[chosen][1].losses))
-        for number, (tried, judgement) in enumerate(found)
+        else replace(own, behind=Behind.of(judgement.losses, found[chosen][1].losses))
+        for number, (own, judgement) in enumerate(found)
     )
 
 
@@ -160,29 +168,30 @@ def short(trainer: Trainer, rows: int) -> Length | None:
     return Length(max(1, round(SHARE_OF_LENGTH * epochs)), usual.batch_size)
 
 
-def _best_after_all_steps(
+def _after_all_steps(
     trainer: Trainer,
     architectures: Sequence[Architecture],
     found: Sequence[tuple[TriedArchitecture, Judgement]],
+    leader: int,
     folded: bool,
 ) -> int:
     """Return the leader, or the best of those larger than it where all steps make that better.
 
-    A first look is short, and large networks gain more from the steps that are left.
+    Better is beyond one standard error, except for a budget, where any gain counts.
     """
-    leader = best_of(found)
     larger = [k for k, (own, _) in enumerate(found) if own.parameters > found[leader][0].parameters]
     if not larger or trainer.spec.epochs is not None or not trainer.has_time():
         return leader
     rivals = [leader, min(larger, key=lambda k: found[k][0].nll)]
-    nll = []
+    after: list[tuple[TriedArchitecture, Judgement]] = []
     for k in rivals:
         trainer.spec = replace(trainer.spec, architecture=architectures[k])
         (judged,), _ = _judged(trainer, [found[k][1].trial.candidate], folded, whole=True)
         if trainer.interrupted:
             raise KeyboardInterrupt  # as above
-        nll.append(judged.trial.nll)
-    return rivals[int(nll[1] < nll[0])]
+        after.append((replace(found[k][0], nll=judged.trial.nll), judged))
+    choice = smallest_good if trainer.spec.budget is None else best_of
+    return rivals[choice(after)]
 
 
 def smallest_good(found: Sequence[tuple[TriedArchitecture, Judgement]]) -> int:

@@ -6,6 +6,8 @@ target bends sharply with single inputs; their frequencies' spread says how shar
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rdeepsense.fitting.window_ladder import window_ladder
 from rdeepsense.networks import Architecture, Dense, Periodic, Shape
 
@@ -13,6 +15,7 @@ SMALLEST = Dense((64, 64))
 FEW_ROWS, MANY_ROWS, VERY_MANY_ROWS = 200, 3_000, 20_000
 MOST_EMBEDDED = 64  # inputs; an embedding makes nine numbers of each
 SPREADS = (0.1, 0.3)
+WIDEST = (500, 500, 500)
 
 
 def ladder(rows: int, shape: Shape) -> tuple[Architecture, ...]:
@@ -27,7 +30,17 @@ def ladder(rows: int, shape: Shape) -> tuple[Architecture, ...]:
         wide = (256, 256, 256)
         found.append(Dense(wide))
     if rows >= VERY_MANY_ROWS:
-        found.append(Dense((500, 500, 500)))
+        found.append(Dense(WIDEST))
     if shape[0] <= MOST_EMBEDDED:
         found += [Periodic(wide, std=spread) for spread in SPREADS]
     return tuple(found)
+
+
+def wider(architecture: Architecture, rows: int) -> tuple[Architecture, ...]:
+    """Return the widest layers on the same embeddings, where rows are very many.
+
+    They are tried where embeddings lead alone: of both spreads they would be dear.
+    """
+    if rows < VERY_MANY_ROWS or not isinstance(architecture, Periodic):
+        return ()
+    return (replace(architecture, hidden=WIDEST),)
