@@ -94,9 +94,9 @@ def _variance(sums: Tensor, sites: Sequence[Site], outputs: slice, rows: int) ->
     seeds = torch.eye(len(sums)).to(sums)[outputs]
     several = len(seeds) > 1
     gradients = torch.autograd.grad(
-        sums,
+        sums if several else sums[outputs.start],
         [site.h for site in sites],
-        seeds if several else seeds[0],
+        seeds if several else None,  # with one given, torch imports sympy: half a second
         retain_graph=outputs.stop < len(sums),
         is_grads_batched=several,
         materialize_grads=True,
