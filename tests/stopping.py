@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,12 +33,15 @@ class Steps:
 
     def __init__(self, press_at: int | None = None) -> None:
         self.press_at, self.taken = press_at, 0
+        self._lock = threading.Lock()  # trainings may go on at the same time
 
     def accelerate(self, step: Callable[[], None], *_: object) -> Callable[[], None]:
         def take() -> None:
             step()
-            self.taken += 1
-            if self.taken == self.press_at:
+            with self._lock:
+                self.taken += 1
+                press = self.taken == self.press_at
+            if press:
                 os.kill(os.getpid(), signal.SIGINT)
 
         return take

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from rdeepsense import process_wide
-from rdeepsense.process_wide import alone, quiet, tensor_cores, torch_threads
+from rdeepsense.process_wide import alone, quiet, tensor_cores, threads_outside, torch_threads
 
 
 def overlapping(enter: object, settings: object) -> list[object]:
@@ -68,6 +68,7 @@ def test_threads_of_torch_come_back_whoever_leaves_first() -> None:
         assert torch.get_num_threads() == 3
         with torch_threads(1):  # which new threads begin with
             found = overlapping(lambda: torch_threads(None), torch.get_num_threads)
+            assert in_new_thread(threads_outside) == 3
         assert found == [3]
         assert in_new_thread(torch.get_num_threads) == 3
     finally:

@@ -57,6 +57,12 @@ class _Threads:
     changed, before = 0, 1
 
 
+def threads_outside() -> int:
+    """Return torch's number of threads before all changes."""
+    with alone("threads"):
+        return _Threads.before if _Threads.changed else torch.get_num_threads()
+
+
 @contextmanager
 def torch_threads(number: int | None) -> Iterator[None]:
     """Let torch use this number of threads; None is the number set outside.

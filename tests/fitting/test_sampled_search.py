@@ -193,9 +193,9 @@ def test_progress_says_what_is_done(samples: list[Any], monkeypatch: pytest.Monk
     said: list[str] = []
     train = chunks.train
 
-    def noted(*arguments: Any) -> Any:
+    def noted(*arguments: Any, **more: Any) -> Any:
         said.append(arguments[-1])
-        return train(*arguments)
+        return train(*arguments, **more)
 
     monkeypatch.setattr(chunks, "train", noted)
     rds.RDeepSenseRegressor(**OPEN).fit(*waves(2_500))

@@ -1,22 +1,34 @@
-"""Many networks: banks of as many as fit well in the caches, one bank after the other."""
+"""Many networks: banks of as many as fit well in the caches, a few of them at the same time."""
 
 from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.process_wide import threads_outside
 from rdeepsense.progress import progress_for
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.training.bank import stack
+from rdeepsense.training.bank import Bank, DenseBank, stack
+from rdeepsense.training.interrupt import StopOnInterrupt
+from rdeepsense.training.joint_progress import JointProgress
 from rdeepsense.training.loop import train
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
+from rdeepsense.training.side_by_side import side_by_side
+from rdeepsense.training.windows import StreamedRows
 
 # Of one layer, over all members and rows of a batch: what fits in the caches of a CPU, and what
 # keeps a GPU busy.
 ACTIVATIONS = {"cpu": 1_000_000, "cuda": 50_000_000}
+# Members x rows of a batch x the square of `Bank.numbers`: where two threads that each train one
+# half beat one that trains the whole. Every operation of a step waits for Python's lock, about 1 ms
+# a step in all, so that a whole step must take 3 ms before halves gain; from 5 ms on they gain 1.5.
+DIVIDE_FROM = 20_000_000
 
 
 def train_networks(
@@ -34,33 +46,65 @@ def train_networks(
 
     `rule` has one alpha for each of them.
     """
-    numbers = stack(networks[:1]).numbers
+    begin = time.monotonic()
+    one = stack(networks[:1])
+    size = _size(one, len(networks), rows, schedule)
+    starts = range(0, len(networks), size)
+    workers = min(len(starts), threads_outside()) if _may_share(one, rows) else 1
+    with (
+        StopOnInterrupt() as stop,
+        closing(JointProgress(progress_for(verbose), title, len(starts))) as progress,
+    ):
+
+        def chunk(start: int) -> tuple[list[StochasticNetwork], TrainingRecord]:
+            part = slice(start, start + size)
+            bank = stack(networks[part])
+            path = f"{os.fspath(checkpoint)}-{start}" if checkpoint and start else checkpoint
+            record = train(
+                bank,
+                rule.members(part),
+                [weight_decay] * bank.size,
+                _of_members(rows, part),
+                _of_members(validation, part),
+                schedule,
+                path,
+                progress.part(start // size),
+                title,
+                stop=stop,
+                sharing=workers,
+            )
+            return bank.networks(), record
+
+        found = side_by_side([partial(chunk, start) for start in starts], workers, stop)
+    if not found:  # Ctrl-C came before the first step
+        raise KeyboardInterrupt
+    record = _joined([record for _, record in found], time.monotonic() - begin)
+    done = [network for own, _ in found for network in own]
+    return done, replace(record, interrupted=stop.requested)
+
+
+def _size(one: Bank, count: int, rows: Rows, schedule: Schedule) -> int:
+    """Return how many networks make a chunk; `one` is a bank of the first alone.
+
+    It must not depend on the number of cores, because a chunk draws its masks as a whole.
+    """
     most = ACTIVATIONS["cuda" if rows.x.is_cuda else "cpu"]
-    size = max(1, most // (min(schedule.batch_size, len(rows)) * numbers))
-    size = math.ceil(len(networks) / math.ceil(len(networks) / size))  # banks of about equal size
-    size = math.ceil(size / schedule.together) * schedule.together
-    done: list[StochasticNetwork] = []
-    records: list[TrainingRecord] = []
-    for start in range(0, len(networks), size):
-        part = slice(start, start + size)
-        bank = stack(networks[part])
-        several = len(networks) > size
-        record = train(
-            bank,
-            rule.members(part),
-            [weight_decay] * bank.size,
-            _of_members(rows, part),
-            _of_members(validation, part),
-            schedule,
-            checkpoint if checkpoint is None or not several else f"{os.fspath(checkpoint)}-{start}",
-            progress_for(verbose),
-            f"{title}, {start + 1} to {start + bank.size} of {len(networks)}" if several else title,
-        )
-        done += bank.networks()
-        records.append(record)
-        if record.interrupted:
-            break
-    return done, _joined(records)
+    batch = min(schedule.batch_size, len(rows))
+    parts = math.ceil(count / max(1, most // (batch * one.numbers)))
+    heavy = isinstance(one, DenseBank) and count * batch * one.numbers**2 >= DIVIDE_FROM
+    if heavy and _may_share(one, rows):
+        parts = max(2, parts)
+    size = math.ceil(count / parts)  # chunks of about equal size
+    return math.ceil(size / schedule.together) * schedule.together
+
+
+def _may_share(bank: Bank, rows: Rows) -> bool:
+    """Tell whether chunks can be trained at the same time.
+
+    A GPU is busy with one; torch's own generator and the window of a stream exist once.
+    """
+    streamed = isinstance(rows, StreamedRows)
+    return not (rows.x.is_cuda or streamed or bank.draws_elsewhere)
 
 
 def _of_members(rows: Rows, part: slice) -> Rows:
@@ -69,15 +113,23 @@ def _of_members(rows: Rows, part: slice) -> Rows:
     return replace(rows, weight=rows.weight[part])
 
 
-def _joined(records: Sequence[TrainingRecord]) -> TrainingRecord:
-    """Join the records of all members; the curves are the first bank's where their steps differ."""
+def _joined(records: Sequence[TrainingRecord], seconds: float) -> TrainingRecord:
+    """Join the records of all members; the curves are as long as the shortest of them."""
     if len(records) == 1:
         return records[0]
+    evaluated_at: list[int] = []
+    for steps in zip(*(r.evaluated_at for r in records), strict=False):
+        if len(set(steps)) > 1:  # of the last ones where they were stopped
+            break
+        evaluated_at.append(steps[0])
+    histories = [r.history[: len(evaluated_at)] for r in records]
     return TrainingRecord(
         best_nll=[x for r in records for x in r.best_nll],
         best_step=[x for r in records for x in r.best_step],
         steps=max(r.steps for r in records),
-        seconds=sum(r.seconds for r in records),
+        seconds=seconds,
         interrupted=any(r.interrupted for r in records),
-        resumed_at=None,
+        resumed_at=max((r.resumed_at for r in records if r.resumed_at is not None), default=None),
+        evaluated_at=evaluated_at,
+        history=[[x for own in lists for x in own] for lists in zip(*histories, strict=True)],
     )

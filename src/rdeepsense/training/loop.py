@@ -50,6 +50,8 @@ def train(
     progress: Progress | None = None,
     title: str = "training",
     mode: str | None = None,
+    stop: StopOnInterrupt | None = None,
+    sharing: int = 1,
 ) -> TrainingRecord:
     """Train the bank in place; afterwards it has kept each member's best step by validation NLL.
 
@@ -57,15 +59,16 @@ def train(
     member. `mode` is how a GPU takes its steps ("eager", "captured", "compiled"; None chooses).
     With a `checkpoint` path the state is saved there as training goes on, and a run whose
     state is found there goes on from it. Ctrl-C ends the run between two steps; what it has then is
-    evaluated for the caller alone.
+    evaluated for the caller alone. Of several runs at the same time, `sharing` the cores, the
+    caller listens for Ctrl-C: `stop` is then what it has opened.
     """
     begin = time.monotonic()
     progress = progress or Silent()
     device = rows.x.device
     with (
         randomness.drawing(schedule.seed, device, bank.draws_elsewhere),
-        sensible_threads(bank.size * schedule.batch_size * bank.width**2),
-        StopOnInterrupt() as stop,
+        sensible_threads(bank.size * schedule.batch_size * bank.width**2, sharing),
+        nullcontext(stop) if stop is not None else StopOnInterrupt() as stop,
         closing(progress),
     ):
         run = _Run(bank.to(device), rule.to(device), weight_decay, rows, validation, schedule, mode)
