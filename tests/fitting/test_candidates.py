@@ -35,6 +35,10 @@ def test_the_least_nll_wins_but_a_gaussian_must_win_clearly() -> None:
     losses = [rng.normal(1.0, 1.0, 400), rng.normal(1.01, 1.0, 400)]
     trials = [trial("gaussian", losses[0].mean()), trial("student", losses[0].mean() + 0.001)]
     assert best(trials, "nll", losses) == 1
+    sign = np.resize([-1.0, 1.0], 400)  # standard error 0.05
+    for ahead, winner in ((0.09, 1), (0.11, 0)):
+        near = [trial("gaussian", 1.0), trial("student", 1.0 + ahead)]
+        assert best(near, "nll", [losses[0], losses[0] + ahead + sign]) == winner
     clear = [losses[0], losses[0] + 0.1]
     assert best([trial("gaussian", 1.0), trial("student", 1.1)], "nll", clear) == 0
     assert best([trial("gaussian", 1.1), trial("student", 1.0)], "nll", clear) == 1

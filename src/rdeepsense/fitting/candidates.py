@@ -23,6 +23,7 @@ ALPHAS = (0.0, 0.5)
 PAPER_ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)
 FOLDS = 5
 FEW_VALIDATION_ROWS = 500
+CLEARLY = 2.0  # standard errors
 
 Drop = float | tuple[float, ...]
 Criterion = Literal["nll", "deviation_area"]
@@ -83,7 +84,7 @@ def candidates(
 def best(trials: Sequence[Trial], by: Criterion, losses: Sequence[Floats]) -> int:
     """Return the number of the trial with the least `by`, "nll" or "deviation_area".
 
-    A head with light tails must win by more than a standard error of the paired difference of
+    A head with light tails must win by more than two standard errors of the paired difference of
     `losses` (the NLL of each judged row): a Student-t can become a Gaussian, and one surprise in a
     thousand rows can cost a Gaussian more than it gained on the others.
     """
@@ -92,7 +93,7 @@ def best(trials: Sequence[Trial], by: Criterion, losses: Sequence[Floats]) -> in
     if by == "nll" and heavy and not _is_heavy(trials[winner]):
         rival = min(heavy, key=lambda i: trials[i].nll)
         difference = losses[rival] - losses[winner]
-        if difference.mean() < difference.std() / np.sqrt(len(difference)):
+        if difference.mean() < CLEARLY * difference.std() / np.sqrt(len(difference)):
             return rival
     return winner
 
