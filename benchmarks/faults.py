@@ -13,6 +13,8 @@ of its standard deviation. The scores:
     information   `mutual_information(X, "laplace")`, classes only
     delta         `epistemic_std(X, "delta")`, mean over outputs
     novelty       `novelty(X)`, fitted on the training rows, the validation rows held out
+    new group     activity only: `novelty(X)`, fitted on training and validation rows with
+                  groups=user, at the threshold 0.95 itself
     raw novelty   activity only: the same of the raw windows, as a model of windows would have it
     last layer    Mahalanobis distance of the last hidden layer's numbers; no part of the library
     inputs        the same of the inputs' 40 first principal components, to the nearest of several
@@ -148,10 +150,15 @@ def measure(task: Task, split: int, raw: Rows | None) -> dict[str, Any]:
         broken = {fault: hhar.spectra(rows) for fault, rows in windows.items()}
         rebuilt = dict(damaged(task.name, X[parts.test], X[parts.train], split))
         broken |= {f"{fault}, rebuilt": rebuilt[fault] for fault in ("stuck", "dropped")}
-    return {
+    found = {
         name: seen(score, X[parts.validation], X[parts.test], broken)
         for name, score in scores_of(model, task, X[parts.train], y[parts.train]).items()
-    } | raw_found
+    }
+    if raw is not None and task.groups is not None:
+        known = np.concatenate([parts.train, parts.validation])
+        model.fit_novelty(X[known], groups=task.groups[known])
+        found["new group"] = flagged(model.novelty, 1 - FALSE_ALARMS, X[parts.test], broken)
+    return found | raw_found
 
 
 def noisy(stuck: Rows, sensors: Sensors, seed: int) -> Rows:
@@ -164,7 +171,11 @@ def noisy(stuck: Rows, sensors: Sensors, seed: int) -> Rows:
 
 def seen(score: Score, known: Rows, healthy: Rows, broken: dict[str, Rows]) -> dict[str, Any]:
     """Of healthy test rows and of each fault: the share flagged, the AUROC."""
-    alarm = np.quantile(score(known), 1 - FALSE_ALARMS)
+    return flagged(score, np.quantile(score(known), 1 - FALSE_ALARMS), healthy, broken)
+
+
+def flagged(score: Score, alarm: float, healthy: Rows, broken: dict[str, Rows]) -> dict[str, Any]:
+    """Of healthy test rows and of each fault: the share above a threshold, the AUROC."""
     usual = score(healthy)
     found = {"healthy": {"flagged": float(np.mean(usual > alarm))}}
     for fault, rows in broken.items():

@@ -60,3 +60,14 @@ def test_two_ways_to_split_are_refused() -> None:
     check_one_split(None, [1])
     with pytest.raises(InputError, match="give groups or validation, not both"):
         check_one_split((X, Y), [1])
+
+
+def test_whole_groups_are_set_aside_nine_at_least_where_there_are_enough() -> None:
+    for groups, wanted in ((10, 2), (17, 3), (18, 9), (40, 9), (50, 10)):
+        own = np.arange(len(X)) % groups
+        rows = split_rows(X, Y, None, own, classes=False, set_aside=True, seed=0)
+        assert rows.aside is not None
+        assert rows.aside_groups is not None
+        assert len(np.unique(rows.aside_groups)) == wanted
+        assert not {*rows.aside_groups} & {*own[rows.rows.index]}
+        assert len(rows.aside[0]) == np.isin(own, rows.aside_groups).sum()

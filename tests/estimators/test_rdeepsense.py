@@ -194,11 +194,19 @@ def test_given_validation_rows_are_the_ones_used() -> None:
 def test_groups_stay_on_one_side() -> None:
     users = np.repeat(np.arange(20), 20)
     X = np.column_stack([TASK.X, users])
-    model = regressor(keep_rows=400).fit(X, TASK.y, groups=users)
+    model = regressor(keep_rows=400, calibrate=False).fit(X, TASK.y, groups=users)
     held = np.unique(model.fitted_.kept_rows[0][:, -1])
     assert len(held) == 4
     assert model.training_["validation_rows"] == 80
     assert len(model.fitted_.kept_rows[0]) == 80
+
+
+def test_with_groups_every_row_is_held_out_once() -> None:
+    users = np.repeat(np.arange(20), 20)
+    model = regressor(keep_rows=400).fit(TASK.X, TASK.y, groups=users)
+    assert model.training_["validated"] == "8-fold cross-validation by groups"
+    assert model.training_["rows"] == model.training_["validation_rows"] == 400
+    assert np.array_equal(np.sort(model.fitted_.kept_rows[1]), np.sort(TASK.y))
 
 
 def test_keep_rows() -> None:

@@ -16,7 +16,7 @@ from rdeepsense.fitting import length_search, sampled_search, select
 from rdeepsense.fitting.candidates import Candidate
 from rdeepsense.fitting.records import TrainingReport
 from rdeepsense.fitting.sampled_search import SampleTrainer, epochs_on
-from rdeepsense.fitting.trainer import TrainedModel
+from rdeepsense.fitting.trainer import Length, TrainedModel
 from rdeepsense.networks import Dense
 from rdeepsense.training import Schedule, chunks, loop, schedule
 
@@ -208,7 +208,7 @@ def test_progress_says_what_is_done(samples: list[Any], monkeypatch: pytest.Monk
 def found(steps: int, batch_size: int) -> TrainedModel:
     details = {"planned_steps": steps, "batch_size": batch_size}
     report = TrainingReport(0, 45_000, 5_000, "validation rows", details)
-    return TrainedModel(*[None] * 6, report)  # type: ignore[arg-type]
+    return TrainedModel(*[None] * 6, report, Length(1, batch_size))  # type: ignore[arg-type]
 
 
 def test_no_fewer_steps_and_no_fewer_rows_than_on_the_sample() -> None:

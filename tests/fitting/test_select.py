@@ -77,7 +77,7 @@ def test_fewer_groups_than_folds_are_judged_on_validation_rows() -> None:
     groups = np.arange(300) % 4
     model = RDeepSenseRegressor(**{**SMALL, "epochs": 1}).fit(TASK.X, TASK.y, groups=groups)
     assert model.selection_["how"] == "validation rows"
-    assert model.training_["validation_rows"] == 75
+    assert model.training_["validated"] == "4-fold cross-validation by groups"
 
 
 def sine(rows: int, pace: float = 4.0) -> tuple[np.ndarray, np.ndarray]:

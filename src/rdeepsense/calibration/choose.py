@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
+from rdeepsense.arrays import Integers
 from rdeepsense.calibration.base import Calibration, Weights, weighted_mean
 from rdeepsense.calibration.isotonic import Isotonic
 from rdeepsense.calibration.noise import Noise
@@ -30,14 +31,25 @@ FOLDS = 5
 FEWEST_ROWS, MOST_VALUES = 500, 100_000  # that decide whether the shape is wrong
 
 
-def fit(kind: str, dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> Calibration:
-    """Fit a calibration by its name; "auto" is isotonic where a scale is not enough."""
+def fit(
+    kind: str,
+    dist: AnyDistribution,
+    y: NDArray[Any],
+    weight: Weights = None,
+    groups: NDArray[Any] | None = None,
+) -> Calibration:
+    """Fit a calibration by its name; "auto" is isotonic where a scale is not enough.
+
+    With `groups` that is judged on groups to which neither was fitted.
+    """
     if kind == "auto":
-        kind = "isotonic" if _shape_is_wrong(dist, np.asarray(y), weight) else "scale"
+        kind = "isotonic" if _shape_is_wrong(dist, np.asarray(y), weight, groups) else "scale"
     return KINDS[kind].fit(dist, y, weight)
 
 
-def _shape_is_wrong(dist: AnyDistribution, y: NDArray[Any], weight: Weights) -> bool:
+def _shape_is_wrong(
+    dist: AnyDistribution, y: NDArray[Any], weight: Weights, groups: NDArray[Any] | None
+) -> bool:
     """Tell whether a scale leaves a deviation area beyond chance, and the map does not cost NLL.
 
     Both are cross-validated, on no more rows than the answer needs. Beyond chance is more than
@@ -49,9 +61,10 @@ def _shape_is_wrong(dist: AnyDistribution, y: NDArray[Any], weight: Weights) -> 
     if len(y) > most:
         some = np.random.default_rng(0).choice(len(y), most, replace=False)
         dist, y, weight = dist[some], y[some], None if weight is None else weight[some]
-    fold = np.random.default_rng(0).permutation(len(y)) % FOLDS
+        groups = None if groups is None else groups[some]
+    fold = _folds(len(y), groups)
     gain, scaled, order = np.empty(len(y)), [], []
-    for f in range(FOLDS):
+    for f in range(int(fold.max()) + 1):
         inside, out = fold != f, fold == f
         w = None if weight is None else weight[inside]
         ways = [
@@ -64,6 +77,16 @@ def _shape_is_wrong(dist: AnyDistribution, y: NDArray[Any], weight: Weights) -> 
         order.append(np.flatnonzero(out))
     area = metrics.deviation_area(concatenate(scaled), y[np.concatenate(order)])
     return area > 2 * metrics.deviation_floor(len(y)) and weighted_mean(gain, weight) > 0
+
+
+def _folds(rows: int, groups: NDArray[Any] | None) -> Integers:
+    """Return the fold of each row; groups are whole."""
+    if groups is None:
+        drawn: Integers = np.random.default_rng(0).permutation(rows) % FOLDS
+        return drawn
+    number = np.unique(groups, return_inverse=True)[1]
+    found: Integers = np.random.default_rng(0).permutation(int(number.max()) + 1)[number] % FOLDS
+    return found
 
 
 def kind_of(calibrate: bool | str, default: str) -> str | None:

@@ -6,6 +6,8 @@ probability >= coverage, whatever the model (Vovk et al. 2005, Lei et al. 2018).
 
     numbers: s = |y - mean| / std        interval: mean +- s std
     classes: s = 1 - p(y)                set: all k with 1 - p(k) <= s
+
+With groups the same holds in each known group by itself, or for a group never seen (`new_group`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats, Integers
+from rdeepsense.calibration.new_group import new_group_threshold
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 
@@ -30,12 +33,25 @@ class Conformal:
     scores: Floats
     group: Integers
     labels: tuple[object, ...] = (ALL,)
+    new_group: bool = False  # whether the one threshold is for rows of a group never seen
+
+    @property
+    def is_common(self) -> bool:
+        """Whether all rows have the same thresholds, whatever their group."""
+        return self.new_group or self.labels == (ALL,)
 
     @classmethod
     def fit(
-        cls, dist: AnyDistribution, y: NDArray[Any], groups: ArrayLike | None = None
+        cls,
+        dist: AnyDistribution,
+        y: NDArray[Any],
+        groups: ArrayLike | None = None,
+        new_group: bool = False,
     ) -> Conformal:
-        """Score rows; with `groups`, thresholds are found in each group by itself."""
+        """Score rows; with `groups`, thresholds are found in each group by itself.
+
+        With `new_group` they are those of a further group, and the labels are not kept.
+        """
         if dist.is_categorical:
             scores = 1 - np.exp(dist.log_prob(y))[:, None]
         else:
@@ -46,12 +62,18 @@ class Conformal:
         if len(given) != len(scores):
             raise InputError(f"groups has {len(given)} rows, X has {len(scores)}")
         labels, number = np.unique(given, return_inverse=True)
+        if new_group:
+            return cls(scores, number.astype(np.int64), tuple(range(len(labels))), True)
         return cls(scores, number.astype(np.int64), tuple(labels.tolist()))
 
     def threshold(self, coverage: float, rows: int, groups: ArrayLike | None = None) -> Floats:
         """Return the score that each row may reach, (rows, outputs); inf where n is too small."""
         if not 0 < coverage < 1:
             raise InputError(f"coverage = {coverage!r} is not between 0 and 1")
+        if self.new_group:
+            if groups is not None:
+                raise InputError("the thresholds are those of a new group; leave groups out")
+            return np.tile(new_group_threshold(self.scores, self.group, coverage), (rows, 1))
         if self.labels == (ALL,):
             if groups is not None:
                 raise InputError("groups were not given with the rows set aside; leave them out")

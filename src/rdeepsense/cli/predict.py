@@ -92,10 +92,8 @@ def predict(
 
 def _is_conformal(model: Estimator) -> bool:
     """Tell whether a model has thresholds of its own, the same for every row."""
-    from rdeepsense.calibration.conformal import ALL
-
     conformal = model.fitted_.conformal
-    return conformal is not None and conformal.labels == (ALL,)
+    return conformal is not None and conformal.is_common
 
 
 def _classes(classes: NDArray[Any], dist: AnyDistribution) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
-SET_ASIDE = 0.2  # of the rows, for conformal prediction
+SET_ASIDE = 0.2  # of the rows, or of the groups, for conformal prediction
+ENOUGH_GROUPS = 9  # set aside, promise a coverage of 0.9 for a new one
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class FitRows:
     seed: int
     aside: Pair | None  # for conformal prediction, seen by no other choice
     encoding: Encoding | None = field(default=None, kw_only=True)  # None where all are numbers
+    # The label of each row of X; then a block of `rows` is a group. None without groups.
+    groups: NDArray[Any] | None = field(default=None, kw_only=True)
+    aside_groups: NDArray[Any] | None = field(default=None, kw_only=True)  # of the rows set aside
 
     @property
     def network_shape(self) -> tuple[int, ...]:
@@ -62,9 +66,15 @@ def split_rows(
     if groups is not None:
         groups = plain("groups", groups, GROUPS)
         check_length("groups", len(groups), len(X))
-    rows, aside = _set_aside(distinct(X, y, weight, groups), set_aside, seed, labels)
+    rows = distinct(X, y, weight, groups)
+    share = SET_ASIDE if groups is None else share_of_groups(rows.blocks)
+    rows, aside = _set_aside(rows, set_aside, seed, labels, share)
     train, held = rows.hold_out(validation_fraction(len(rows)), seed, labels)
-    return FitRows(X, y, rows, train, X, y, held, labels, True, seed, _taken(X, y, aside))
+    own = _taken(X, y, aside)
+    kept = FitRows(X, y, rows, train, X, y, held, labels, True, seed, own, groups=groups)
+    if aside is None or groups is None:
+        return kept
+    return replace(kept, aside_groups=groups[aside.index])
 
 
 def with_validation(
@@ -92,10 +102,16 @@ def check_one_split(validation: object, groups: object) -> None:
         raise InputError("give groups or validation, not both: groups only split off validation")
 
 
+def share_of_groups(groups: int) -> float:
+    """Return the share of the groups to set aside: a fifth, and nine if that is half at most."""
+    fewest = ENOUGH_GROUPS / groups
+    return max(SET_ASIDE, fewest) if fewest <= 0.5 else SET_ASIDE
+
+
 def _set_aside(
-    rows: Part, wanted: bool, seed: int, labels: NDArray[Any] | None
+    rows: Part, wanted: bool, seed: int, labels: NDArray[Any] | None, share: float = SET_ASIDE
 ) -> tuple[Part, Part | None]:
-    return rows.hold_out(SET_ASIDE, seed + 1, labels) if wanted else (rows, None)
+    return rows.hold_out(share, seed + 1, labels) if wanted else (rows, None)
 
 
 def _taken(X: NDArray[Any], y: NDArray[Any], part: Part | None) -> Pair | None:

@@ -196,7 +196,7 @@ def _intervals(unit: LocationScale | Recalibrated, conformal: Conformal | None) 
         for side in (0, 1)
     )
     reach = None
-    if conformal is not None and len(conformal.labels) == 1:
+    if conformal is not None and conformal.is_common:
         reach = np.array([conformal.threshold(c, 1)[0] for c in COVERAGES])
     return Intervals(np.array(COVERAGES), low, high, reach)
 

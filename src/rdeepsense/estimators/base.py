@@ -20,13 +20,14 @@ from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
 from rdeepsense.data.categories import check_categorical
-from rdeepsense.data.kinds import LABELS, plain
+from rdeepsense.data.kinds import GROUPS, LABELS, plain
 from rdeepsense.data.level_vectors import with_vectors
 from rdeepsense.data.names import Texts
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.rows import FitRows, Pair, check_one_split, split_rows, with_validation
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.epistemic.novelty import Novelty, bounded
+from rdeepsense.epistemic.novelty_groups import drawn, fit_across_groups
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.inputs import (
     KnownInputs,
@@ -160,16 +161,28 @@ class DistributionEstimator(BaseEstimator):
         truth = target.encode(y, len(dist))
         return metrics.evaluate(dist, truth if target.classes is None else target.classes[truth])
 
-    def conformalise(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def conformalise(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        new_groups: bool = False,
+    ) -> Self:
         """Set thresholds for conformal prediction on rows that nothing was fitted or chosen on.
 
         `fit` with ``calibrate="conformal"`` does this with a fifth of its rows. With `groups` (a
-        kind of device, say) each label gets its own thresholds and guarantee.
+        kind of device, say) each label gets its own thresholds and guarantee. With `new_groups` too
+        (people, say, none of whom was trained on) the guarantee is for a row of a further group;
+        K groups promise a coverage of K / (K + 1) at most, and beyond it intervals are infinite.
+        `fit` with groups does this with whole groups: a fifth of them, and nine, the fewest for a
+        coverage of 0.9, where that is half of them at most.
         """
+        if new_groups and groups is None:
+            raise InputError("new_groups = True needs groups=, the group of each row")
         dist = self.predict_dist(X)
         truth = self.fitted_.target.encode(y, len(dist))
         own = None if groups is None else plain("groups", groups, LABELS)
-        self.fitted_ = replace(self.fitted_, conformal=Conformal.fit(dist, truth, own))
+        self.fitted_ = replace(self.fitted_, conformal=Conformal.fit(dist, truth, own, new_groups))
         return self
 
     def describe(
@@ -189,13 +202,29 @@ class DistributionEstimator(BaseEstimator):
         self.fitted_ = self.fitted_.described(target_names, target_units, feature_units)
         return self
 
-    def fit_novelty(self, X: ArrayLike, held_out: ArrayLike | None = None) -> Self:
+    def fit_novelty(
+        self,
+        X: ArrayLike,
+        held_out: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn what inputs are like, from the rows that were trained on; returns self.
 
         `held_out` are other rows of the kind that will be met later (other users, say), with no
-        fault in them. Without them a fifth of X is held out at random. No row is kept.
+        fault in them. Without them a fifth of X is held out at random. With `groups` (the user of
+        each row) all rows are learnt from, and 5 % above 0.95 is 5 % of a new group's rows: each
+        group is held out of a density of the others, and all count alike. No row is kept.
         """
         rows = self._rows(X)
+        if groups is not None:
+            if held_out is not None:
+                raise InputError("give held_out or groups, not both: groups are held out in turn")
+            labels = plain("groups", groups, GROUPS)
+            checks.check_length("groups", len(labels), len(rows))
+            some = drawn(len(rows))
+            found = fit_across_groups(self.fitted_.scaled(rows[some]), labels[some])
+            self.fitted_ = replace(self.fitted_, novelty=found)
+            return self
         others = None if held_out is None else self._rows(held_out)
         parts = (self.fitted_.scaled(part) for part in bounded(rows, others))
         self.fitted_ = replace(self.fitted_, novelty=Novelty.fit(*parts))

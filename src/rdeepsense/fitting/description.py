@@ -72,6 +72,7 @@ OPTIONAL = {
     "input_shape": several(whole(1, MOST_NUMBERS), MOST_AXES, least=1),
     **dict.fromkeys(KEPT, maybe(TEXTS)),
     "conformal_groups": LABELS,
+    "conformal_new_group": YES_OR_NO,
     "architecture": OBJECT,
     "method": choice(*MODELS),
     "epistemic": OBJECT,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rdeepsense import calibration
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.calibration import Calibration
 from rdeepsense.data.checks import check_choice
 from rdeepsense.data.scaling import Scaler
@@ -33,6 +33,7 @@ from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.epistemic import METHODS, Laplace, by_delta, by_laplace, by_moments, by_sampling
 from rdeepsense.epistemic.classes import probit
 from rdeepsense.errors import InputError
+from rdeepsense.fitting.left_out import LeftOut
 from rdeepsense.fitting.passes import Forward, prepared
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
@@ -65,27 +66,41 @@ class EpistemicPart:
         target: Target,
         target_scaler: Scaler | None,
         kind: str | None,
+        left_out: LeftOut | None = None,
     ) -> EpistemicPart:
         """Pass once over the rows that the network was trained on, and fit the calibrations.
 
-        `kind` is the kind of calibration, None for none.
+        `kind` is the kind of calibration, None for none. Where groups were left out, each held-out
+        row is judged by the network that did not see its group, and by that network's matrix.
         """
         laplace = _laplace(network, forward, X, trained_on)
         most = max(1, min(MOST_ROWS, MOST_VALUES // target.outputs))
         some = np.random.default_rng(0).permutation(len(held_out.y))[:most]
-        rows, y, said = held_out.X[some], held_out.y[some], held_out.dist[some]
+        judges = [(network, laplace, some)]
+        if left_out is not None:
+            judges = list(_judges(left_out, X, some))
+            some = np.concatenate([own for _, _, own in judges])
+        y, said = held_out.y[some], held_out.dist[some]
         weight = None if held_out.weight is None else held_out.weight[some]
-        plain = cls(laplace, np.ones(target.outputs), {})
-        variances, share = {}, plain.noise_share
+        share = np.ones(target.outputs)
+
+        def passes(method: str) -> tuple[AnyDistribution, Floats]:
+            found = [
+                cls(matrix, share, {}).passes(judge, forward, held_out.X[own], method)
+                for judge, matrix, own in judges
+            ]
+            return concatenate([d for d, _ in found]), np.concatenate([v for _, v in found])
+
+        variances = {}
         try:
-            dist, variances["delta"] = plain.passes(network, forward, rows, "delta")
+            dist, variances["delta"] = passes("delta")
         except InputError:  # it has nothing to find, and says so again when it is asked for
             pass
         else:
             if not isinstance(dist, Categorical):
                 share = np.average(_noise(dist.var, variances["delta"]) / dist.var, 0, weight)
+        variances["laplace"] = passes("laplace")[1]
         found = cls(laplace, share, {})
-        variances["laplace"] = found.passes(network, forward, rows, "laplace")[1]
         fitted: dict[str, Calibration | None] = {}
         for method, variance in variances.items():
             total = found.total(said, target.variance_in_units(variance, target_scaler), method)
@@ -146,6 +161,19 @@ def _laplace(
             yield x.to(forward.device), weight.to(forward.device)
 
     return Laplace.fit(network, batches())
+
+
+def _judges(
+    left_out: LeftOut, X: NDArray[Any], some: Integers
+) -> Iterator[tuple[StochasticNetwork, Laplace, Integers]]:
+    """Return each network that left groups out, its matrix, and which of some rows were hidden."""
+    begin = 0
+    for fold in left_out.folds:
+        own = some[(some >= begin) & (some < begin + len(fold.y))]
+        begin += len(fold.y)
+        if len(own):
+            matrix = _laplace(fold.network, left_out.forward, X, fold.trained_on)
+            yield fold.network, matrix, own
 
 
 def _noise(head: Floats, masks: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +16,9 @@ from rdeepsense import metrics
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Calibration
 from rdeepsense.calibration.conformal import Conformal
+from rdeepsense.calibration.new_group import most_coverage
 from rdeepsense.data.names import Given, Texts, texts
-from rdeepsense.data.rows import FitRows, Pair
+from rdeepsense.data.rows import ENOUGH_GROUPS, FitRows, Pair
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.dropout import StochasticNetwork
@@ -262,9 +264,20 @@ def guard_for(rows: FitRows, target: Target, target_scaler: Scaler | None) -> Gu
     return Guard.fit(X, target_scaler.scale, levels)
 
 
-def with_conformal(fitted: Fitted, aside: Pair | None, device: torch.device) -> Fitted:
-    """Add conformal thresholds from the rows set aside, where there are any."""
-    if aside is None:
+def with_conformal(fitted: Fitted, rows: FitRows, device: torch.device) -> Fitted:
+    """Add conformal thresholds from the rows set aside, where there are any.
+
+    Where whole groups were set aside, the thresholds are those of a new group.
+    """
+    if rows.aside is None:
         return fitted
-    dist = fitted.distribution(aside[0], device=device)
-    return replace(fitted, conformal=Conformal.fit(dist, aside[1]))
+    (X, y), groups = rows.aside, rows.aside_groups
+    if groups is not None and (count := len(np.unique(groups))) < ENOUGH_GROUPS:
+        warnings.warn(
+            f"{count} groups were set aside, with which conformal prediction can promise a new "
+            f"group a coverage of {most_coverage(count):.3f} at most; beyond, intervals are "
+            "infinite and sets hold every class",
+            stacklevel=2,
+        )
+    dist = fitted.distribution(X, device=device)
+    return replace(fitted, conformal=Conformal.fit(dist, y, groups, groups is not None))

@@ -19,14 +19,14 @@ from rdeepsense.training import Rows
 
 
 def fold_weights(
-    rows: Rows, fold: NDArray[Any], members: int, candidates: int
+    rows: Rows, fold: NDArray[Any], members: int, candidates: int, folds: int = FOLDS
 ) -> tuple[Rows, Rows]:
     """Return rows with weights that hide from each network what it is judged on, and the reverse.
 
     Networks come in the order candidate, fold, member of the ensemble.
     """
     weight = torch.ones(len(rows)) if rows.weight is None else rows.weight.cpu()
-    held = torch.from_numpy(fold == np.arange(FOLDS)[:, None])
+    held = torch.from_numpy(fold == np.arange(folds)[:, None])
     held = held.repeat_interleave(members, 0).repeat(candidates, 1 + rows.copies)
     inside = (weight * ~held).to(rows.x)
     outside = (weight * held).to(rows.x)

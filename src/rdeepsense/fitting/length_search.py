@@ -31,8 +31,7 @@ class LengthSearch:
     def __init__(
         self, schedule: Schedule, rows: int, networks: int, trial: Trial, shorter: bool = False
     ) -> None:
-        per_epoch = max(1, rows // schedule.batch_size)
-        self.length = self.first = Length(schedule.steps // per_epoch, schedule.batch_size)
+        self.length = self.first = Length.of(schedule, rows)
         self.rows, self.networks, self.spent = rows, networks, 0.0
         self.trial, self.best_at = trial, trial.best_step / schedule.steps
         self.tried = [TriedLength(schedule.steps, trial.nll)]

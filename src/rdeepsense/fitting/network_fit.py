@@ -19,6 +19,7 @@ from rdeepsense.fitting.fitted import (
     score,
     with_conformal,
 )
+from rdeepsense.fitting.group_bank import leave_groups_out
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.sampled_search import choose
 from rdeepsense.fitting.spec import FitSpec
@@ -41,7 +42,7 @@ def fit_networks(
         else Trainer(spec, rows, target)
     )
     with closing(trainer):
-        trained = choose(trainer)
+        trained = leave_groups_out(trainer, choose(trainer))
     warn_of_columns(
         rows,
         trainer.input_scaler,
@@ -62,6 +63,7 @@ def fit_networks(
             target,
             trained.target_scaler,
             spec.after.calibration,
+            trained.left_out,
         )
     training = trained.training
     if spec.budget is not None:
@@ -90,4 +92,4 @@ def fit_networks(
         epistemic,
         guard=guard_for(rows, target, trained.target_scaler),
     )
-    return with_conformal(fitted, rows.aside, spec.device)
+    return with_conformal(fitted, rows, spec.device)

@@ -94,7 +94,7 @@ def fit_process(
         keep(held_out, spec.after, rows.seed, rows.encoding),
         guard=guard_for(rows, target, target_scaler),
     )
-    return with_conformal(fitted, rows.aside, spec.device)
+    return with_conformal(fitted, rows, spec.device)
 
 
 def _learn(

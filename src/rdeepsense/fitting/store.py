@@ -84,6 +84,8 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         tensors["conformal.scores"] = fitted.conformal.scores
         tensors["conformal.group"] = fitted.conformal.group
         header["conformal_groups"] = list(fitted.conformal.labels)
+        if fitted.conformal.new_group:
+            header["conformal_new_group"] = True
     if fitted.novelty is not None:
         tensors |= model_file.named("novelty", vars(fitted.novelty))
     if fitted.guard is not None:
@@ -138,7 +140,10 @@ def restore(
     conformal = None
     if "conformal.scores" in kept:
         groups = tuple(header["conformal_groups"])
-        conformal = Conformal(**model_file.under("conformal", kept), labels=groups)
+        is_new = header.get("conformal_new_group", False)
+        conformal = Conformal(
+            **model_file.under("conformal", kept), labels=groups, new_group=is_new
+        )
     density = model_file.under("novelty", kept)
     guard = model_file.under("guard", kept)
     selection = header["selection"]

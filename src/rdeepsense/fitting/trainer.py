@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from rdeepsense import calibration, metrics
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.calibration import Calibration
 from rdeepsense.data.further_holes import FurtherHoles
 from rdeepsense.data.rows import FitRows
@@ -28,6 +28,7 @@ from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.errors import InputError, InterruptedTraining
 from rdeepsense.fitting.candidates import Candidate, Trial
 from rdeepsense.fitting.device_budget import TrainedNetwork
+from rdeepsense.fitting.left_out import LeftOut
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.spec import FitSpec
@@ -60,6 +61,19 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class Length:
+    """The length of a training."""
+
+    epochs: int
+    batch_size: int
+
+    @classmethod
+    def of(cls, schedule: Schedule, rows: int) -> Length:
+        """Return the length of a schedule for so many rows."""
+        return cls(schedule.steps // max(1, rows // schedule.batch_size), schedule.batch_size)
+
+
+@dataclass(frozen=True)
 class TrainedModel:
     """The chosen networks, the scale of their targets, their held-out predictions, the record."""
 
@@ -70,15 +84,11 @@ class TrainedModel:
     held_out: HeldOutPredictions
     calibration: Calibration | None
     training: TrainingReport
+    length: Length
     selection: Selection | None = None  # None where there was nothing to choose
-
-
-@dataclass(frozen=True)
-class Length:
-    """The length of a training."""
-
-    epochs: int
-    batch_size: int
+    # The fold of each row that may be learnt from, and the networks that did not see it.
+    by_fold: tuple[Integers, tuple[StochasticNetwork, ...]] | None = None
+    left_out: LeftOut | None = None  # None where no groups were left out
 
 
 class Trainer:

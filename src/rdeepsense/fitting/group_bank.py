@@ -1,0 +1,117 @@
+"""One bank of the winner, in which each network has a fold of whole groups hidden from it.
+
+Rows held out at random make intervals honest for rows of known groups. For a new one, the winner is
+trained once more as K = min(groups, 8) networks side by side, each without a K-th of the groups
+(`folds.fold_weights`), and each row is predicted by the network that did not see its group. The
+networks are kept at the step whose NLL on hidden groups is least on average, and the model itself
+is then trained on all groups up to that step. It costs one training of K networks and one of one.
+
+Where candidates were already compared by folds of whole groups (few rows), those networks serve.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from rdeepsense import calibration
+from rdeepsense.arrays import Integers
+from rdeepsense.data.splits import Part
+from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.fitting.folds import fold_weights
+from rdeepsense.fitting.left_out import LeftOut, LeftOutFold
+from rdeepsense.fitting.passes import Forward
+from rdeepsense.fitting.trainer import HeldOutPredictions, TrainedModel, Trainer
+
+FEWEST_GROUPS, MOST_FOLDS = 3, 8
+MOST_ROWS = 50_000  # that the bank is trained on
+STOPPED = "none was left out: the training was stopped before"
+
+
+def leave_groups_out(trainer: Trainer, trained: TrainedModel) -> TrainedModel:
+    """Return the winner, calibrated on groups that were left out, where there are groups."""
+    spec, rows = trainer.spec, trainer.rows
+    wanted = spec.leaves_groups_out and spec.criterion == "nll" and spec.after.calibration
+    if rows.groups is None or not wanted:
+        return trained
+    if rows.rows.blocks < FEWEST_GROUPS:
+        return _noted(trained, f"{rows.rows.blocks} groups are too few to leave some out")
+    if trained.by_fold is not None:
+        return _calibrated(trainer, trained, rows.rows, *trained.by_fold)
+    if trained.training.details["interrupted"] or not trainer.goes_on():
+        return _noted(trained, STOPPED)
+    part, length = _most(rows.rows, rows.seed), trained.length
+    if few := len(part) < len(rows.rows):  # for as many steps
+        longer = math.ceil(length.epochs * len(rows.rows) / len(part))
+        length = replace(length, epochs=longer)
+    count = min(part.blocks, MOST_FOLDS)
+    fold = part.folds(count, rows.seed)
+    scaled = trainer.training_rows(part, trained.target_scaler)
+    inside, outside = fold_weights(scaled, fold, spec.members, 1, count)
+    networks, record, _ = trainer.train([trained.candidate], count, inside, outside, length)
+    if not few and not trainer.interrupted:
+        at = record.best_step[0]
+        last, record, schedule = trainer.train(
+            [trained.candidate], 1, scaled, scaled, length, stop_at=at
+        )
+        told = trainer.report(record, schedule, slice(None), len(part), len(part))
+        told = replace(told, validated=f"{count}-fold cross-validation by groups")
+        details = {**told.details, "interrupted": trainer.interrupted}
+        final = replace(
+            trained,
+            networks=tuple(last),
+            trained_on=part,
+            training=replace(told, details=details),
+        )
+    if trainer.interrupted:
+        return _noted(trained, STOPPED, interrupted=True)
+    return _calibrated(trainer, trained if few else final, part, fold, tuple(networks))
+
+
+def _most(part: Part, seed: int) -> Part:
+    if len(part) <= MOST_ROWS:
+        return part
+    return part[np.sort(np.random.default_rng(seed).permutation(len(part))[:MOST_ROWS])]
+
+
+def _calibrated(
+    trainer: Trainer,
+    trained: TrainedModel,
+    part: Part,
+    fold: Integers,
+    networks: tuple[StochasticNetwork, ...],
+) -> TrainedModel:
+    rows, scaler = trainer.rows, trained.target_scaler
+    assert rows.groups is not None
+    folds = []
+    for number, network in enumerate(networks):
+        hidden = part[fold == number]
+        hidden = hidden[np.argsort(hidden.index)]
+        X = rows.X[hidden.index]
+        folds.append(
+            LeftOutFold(
+                network,
+                part[fold != number],
+                hidden,
+                trainer.predict([network], X, scaler),
+                X,
+                rows.y[hidden.index],
+                rows.groups[hidden.index],
+            )
+        )
+    forward = Forward(trainer.input_scaler, trainer.spec.device, rows.seed)
+    left_out = LeftOut(tuple(folds), forward, scaler)
+    X, y = left_out.joined("X"), left_out.joined("y")
+    held_out = HeldOutPredictions(left_out.dist, X, y, left_out.weight)
+    kind = trainer.spec.after.calibration
+    assert kind is not None
+    group = left_out.joined("group")
+    fitted = calibration.fit(kind, held_out.dist, y, held_out.weight, group)
+    return replace(trained, held_out=held_out, calibration=fitted, left_out=left_out)
+
+
+def _noted(trained: TrainedModel, why: str, **more: bool) -> TrainedModel:
+    details = {**trained.training.details, "groups": why, **more}
+    return replace(trained, training=replace(trained.training, details=details))
