@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rdeepsense.estimators.wrap import wrap
     from rdeepsense.experiments.compare import compare
     from rdeepsense.experiments.comparison import Comparison
+    from rdeepsense.live import Live, Prediction
     from rdeepsense.plot.front import plot_front
     from rdeepsense.plot.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
@@ -78,6 +79,8 @@ _EXPORTS = {
     "SSPClassifier": "estimators",
     "SSPRegressor": "estimators",
     "load": "estimators",
+    "Live": "live",
+    "Prediction": "live",
     "convert": "dropout",
     "RejectOption": "calibration.reject",
     "plot_front": "plot.front",
@@ -100,11 +103,13 @@ __all__ = [
     "Gaussian",
     "InputError",
     "InterruptedTraining",
+    "Live",
     "MCDropClassifier",
     "MCDropRegressor",
     "MissingExtraError",
     "Mixture",
     "ModelFileError",
+    "Prediction",
     "RDeepSenseClassifier",
     "RDeepSenseError",
     "RDeepSenseRegressor",

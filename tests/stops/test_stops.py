@@ -24,7 +24,7 @@ def said(script: str, *arguments: str) -> str:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_kill_at_every_call() -> None:
-    kinds = [] if LONG else ["folder", "model", "checkpoint", "cell", "folded", "c99/13"]
+    kinds = [] if LONG else ["folder", "model", "live", "checkpoint", "cell", "folded", "c99/13"]
     for line in said("every_call.py", *kinds).splitlines():
         kind, _, kills = line.partition(": ")
         assert int(kills.split()[0]) >= (4 if kind == "c99" else 12), line

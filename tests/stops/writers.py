@@ -49,6 +49,7 @@ def writers(models: list[Any]) -> Mapping[str, Callable[[Path, int], object]]:
     return {
         "folder": folder,
         "model": lambda path, which: models[which].save(path),
+        "live": lambda path, which: models[which].live().save(path),
         "checkpoint": checkpoint,
         "cell": cell,
         "folded": lambda path, which: rds.export(models[which], path, to="folded"),

@@ -64,7 +64,7 @@ class Novelty:
         from sklearn.decomposition import PCA  # slow to import, and predictions do without
         from sklearn.mixture import GaussianMixture
 
-        x = _columns(rows)
+        x = described(rows)
         spread = x.std(0)
         std = _stored(np.where(spread > CONSTANT, spread, 1.0))
         mean, knots = _stored(x.mean(0)), _stored(np.quantile(x, ndtr(SCORES), axis=0))
@@ -87,7 +87,7 @@ class Novelty:
         """Return -log density of each row's components."""
         found = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
-            t = _scores(_columns(rows[start : start + CHUNK]), self.mean, self.std, self.knots)
+            t = _scores(described(rows[start : start + CHUNK]), self.mean, self.std, self.knots)
             h = (t - self.centre) @ self.axes.astype(float)
             logs = [
                 np.log(share)
@@ -142,7 +142,7 @@ def bounded(
     return X[order[:most_rows]], held_out
 
 
-def _columns(rows: NDArray[Any]) -> Floats:
+def described(rows: NDArray[Any]) -> Floats:
     """Return a table as it is, windows (rows, time, channels) as five numbers for each channel."""
     x = rows.astype(float)
     if x.ndim == 2:

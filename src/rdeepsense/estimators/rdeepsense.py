@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Floats
 from rdeepsense.data import checks, names
 from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDistribution
@@ -28,6 +31,9 @@ from rdeepsense.fitting.epistemic import TOTALS
 from rdeepsense.fitting.passes import Passes, Sampled, Single, matched
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.heads import regression_heads
+
+if TYPE_CHECKING:
+    from rdeepsense.live.live import Live
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -89,6 +95,41 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         target = replace(fitted.target, names=names.of_target(y) or fitted.target.names)
         self.fitted_ = replace(fitted, training=training, target=target)
         return self
+
+    def live(
+        self,
+        coverage: float = 0.9,
+        forget: float | Sequence[float] | None = None,
+        labels: str = "some",
+        alarm: bool | float = True,
+        *,
+        pending: int = 256,
+        rates: Rates | None = None,
+        state: str | os.PathLike[str] | None = None,
+    ) -> Live:
+        """Return the model in a stream: predict a row, observe its label when it comes.
+
+        Parameters
+        ----------
+        coverage : how often intervals should hold.
+        forget : the share of what it knows that each label takes away, one for each filter that
+            is to run; None is that of `rates`.
+        labels : "some" come, late or never; "all" come, each before the next row; "none" come.
+        alarm : the most probable that a stream without drift ever is called drifting; True is
+            0.01, False watches nothing.
+        pending : how many rows wait for their labels at most.
+        rates : what it learns by (`rdeepsense.adaptation.rates.Rates`); None is the default.
+        state : a file of `Live.save`, to go on from; its own settings count then.
+        """
+        from rdeepsense.live.live import Live
+        from rdeepsense.live.settings import Settings
+
+        check_is_fitted(self)
+        if state is not None:
+            return Live.load(state, self.fitted_, self._rows)
+        known = Rates() if rates is None else rates
+        settings = Settings.of(coverage, forget, labels, alarm, pending, known)
+        return Live(self.fitted_, settings, self._rows)
 
     def _passes(self, samples: int | None) -> Passes:
         return Single() if samples is None else Sampled(samples, matched)

@@ -132,6 +132,12 @@ class Fitted:
             dist = dist if self.calibration is None else self.calibration.apply(dist)
         return self._guarded(dist, self.status(X))
 
+    def finished(self, dist: AnyDistribution, X: NDArray[Any]) -> AnyDistribution:
+        """Bring a single pass over checked rows to units, calibrated and guarded."""
+        dist = self.target.in_units(dist, self.target_scaler)
+        dist = dist if self.calibration is None else self.calibration.apply(dist)
+        return self._guarded(dist, self.status(X))
+
     def status(self, X: NDArray[Any]) -> Statuses:
         """Return the status of each row; 0 where there is no guard."""
         return np.zeros(len(X), np.uint8) if self.guard is None else self.guard.status(X)

@@ -1,0 +1,171 @@
+"""A model in a stream: predict a row, observe its label when it comes, go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rdeepsense.adaptation.rates import Filters
+from rdeepsense.adaptation.trackers import Multiplicative
+from rdeepsense.data.checks import check_values
+from rdeepsense.epistemic.novelty_row import RowNovelty
+from rdeepsense.errors import InputError
+from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.live import state_file
+from rdeepsense.live.classes import Classes
+from rdeepsense.live.numbers import Numbers
+from rdeepsense.live.prediction import Pending, Prediction
+from rdeepsense.live.references import alarms
+from rdeepsense.live.row_pass import RowPass
+from rdeepsense.live.settings import Settings
+from rdeepsense.live.state import State
+from rdeepsense.status import Status
+
+Rows = Callable[[Any], NDArray[Any]]  # a table of one row, checked as `predict` checks it
+
+
+class Live:
+    """A fitted model that learns on, row by row; `model.live()` makes one.
+
+    The network stays as it is. Its last layer's output is corrected in closed form, its intervals
+    are widened or narrowed so that they hold as often as they say, and a test watches whether rows
+    are still like those of the training. All of that is a few kilobytes; `save` keeps them.
+    """
+
+    def __init__(self, fitted: Fitted, settings: Settings, rows: Rows) -> None:
+        self.settings = settings
+        self._rows = rows
+        self._pass = RowPass.of(fitted, settings.rates)
+        kind = Classes if fitted.target.is_classes else Numbers
+        self._target = kind.of(fitted, settings.coverage, settings.rates)
+        self._novelty = None if fitted.novelty is None else RowNovelty.of(fitted.novelty)
+        self._pending: dict[int, Pending] = {}
+        self._state = State(
+            Filters.start(self._pass.turned.shape[1], self._target.outputs, settings.rates),
+            tuple(
+                Multiplicative(1 - settings.coverage, settings.rates.eta)
+                for _ in range(self._target.tracked)
+            ),
+            alarms(self._pass, self._target, settings) if settings.alarm else {},
+        )
+
+    def predict(self, x: ArrayLike) -> Prediction:
+        """Predict one row: a list or array of its inputs, or a table of one row.
+
+        The row is kept until its label comes, or until `pending` newer ones have come.
+        """
+        settings, state = self.settings, self._state
+        if settings.labels == "all" and state.rows - 1 in self._pending:
+            raise InputError(
+                f'the label of row {state.rows - 1} has not come, and labels = "all"; observe it '
+                'first, or use labels="some"'
+            )
+        X = self._checked(x)
+        fitted = self._pass.fitted
+        frozen, psi = self._pass(X)
+        outlook = state.filters.outlook(psi[0], settings.rates)
+        dist, reach = self._target.answer(state.filters, frozen, outlook, state.q)
+        score = None
+        if self._novelty is not None and "inputs" in state.alarms:
+            score = self._novelty.surprise(fitted.scaled(X))
+        ticket = state.rows
+        self._state = state.seen(score)
+        if settings.labels != "none":
+            self._pending[ticket] = Pending(X, frozen, psi[0], outlook, reach)
+            self._pending.pop(ticket - settings.pending, None)
+        status = Status(int(fitted.status(X)[0]))
+        interval: Any = reach if len(reach) == 2 else reach[0]
+        return Prediction(dist[0], interval, status | self._drift(), ticket)
+
+    def observe(self, y: ArrayLike, ticket: int | None = None) -> None:
+        """Learn from a label: that of the latest row, or of the row that `ticket` names.
+
+        Labels may come late, in any order, or never. NaN is refused.
+        """
+        if self.settings.labels == "none":
+            raise InputError('labels = "none": this live model takes no labels')
+        latest = self._state.rows - 1
+        if ticket is None and latest < 0:
+            raise InputError("there is no row to observe yet; predict one first")
+        own = latest if ticket is None else ticket
+        pending = self._pending.get(own) if isinstance(own, int | np.integer) else None
+        if pending is None:
+            raise InputError(self._unknown(own))
+        truth = self._target.truth(y)
+        state = self._state
+        score = None
+        if "labels" in state.alarms:
+            score = float(self._target.scores(pending.frozen, truth[None])[0])
+        filters = self._target.learnt(state.filters, pending, truth)
+        self._state = state.learnt(filters, self._target.missed(pending.interval, truth), score)
+        del self._pending[int(own)]
+
+    @property
+    def drifting(self) -> bool:
+        """Whether the alarm has rung: rows are no longer like those of the training."""
+        return bool(self._drift())
+
+    @property
+    def rows(self) -> int:
+        """How many rows have been predicted."""
+        return self._state.rows
+
+    @property
+    def labels(self) -> int:
+        """How many labels have come."""
+        return self._state.labels
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that was learnt to one file, whole or not at all; rows that wait are in it."""
+        state_file.write(path, self._state, self._pending, self.settings, self._pass.digest())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], fitted: Fitted, rows: Rows) -> Live:
+        """Go on from a file exactly where it was written; `model.live(state=path)` calls this."""
+        header, tensors = state_file.read(path)
+        live = cls(fitted, state_file.settings_of(path, header), rows)
+        found = state_file.restored(path, header, tensors, live._state, live._pass)
+        live._state, live._pending = found
+        return live
+
+    def _drift(self) -> Status:
+        rate = self.settings.alarm
+        return Status.DRIFTING if rate and self._state.rings(rate) else Status.OK
+
+    def _checked(self, x: ArrayLike) -> NDArray[Any]:
+        """Return one row as the network takes it; what is no plain row goes the estimator's way."""
+        inputs, guard = self._pass.fitted.inputs, self._pass.fitted.guard
+        if isinstance(x, list | tuple | np.ndarray) and inputs.encoding is None:
+            try:
+                row = np.asarray(x, np.float64)
+            except (TypeError, ValueError) as error:
+                raise InputError(f"x holds what is no number: {error}") from error
+            if row.shape == (1, *inputs.shape):
+                row = row[0]
+            if row.shape != inputs.shape:
+                raise InputError(
+                    f"x has the shape {row.shape}; one row of this model has {inputs.shape}"
+                )
+            gaps = None if guard is None else guard.missing > 0
+            check_values(row[None], inputs.missing, inputs.names, gaps)
+            return row[None]
+        plain = isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.ndim == 1)
+        X = self._rows([x] if plain else x)
+        if len(X) != 1:
+            raise InputError(f"x has {len(X)} rows; predict takes one at a time")
+        return X
+
+    def _unknown(self, ticket: object) -> str:
+        known = isinstance(ticket, int | np.integer) and 0 <= ticket < self._state.rows
+        if not known:
+            return f"ticket = {ticket!r:.40} is unknown; {self._state.rows} rows were predicted"
+        if int(ticket) < self._state.rows - self.settings.pending:  # type: ignore[call-overload]
+            return (
+                f"ticket = {ticket!r:.40} has expired: a row waits for its label until "
+                f"{self.settings.pending} newer ones have come; see `pending`"
+            )
+        return f"the label of row {ticket!r:.40} was observed already"

@@ -1,0 +1,89 @@
+"""The network pass of a live model: a row's distribution, and what its last layer reads."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rdeepsense.adaptation.information import basis, of_last_layer
+from rdeepsense.adaptation.rates import Rates
+from rdeepsense.adaptation.streams import GroupStream
+from rdeepsense.arrays import Floats
+from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.epistemic.laplace import features
+from rdeepsense.errors import InputError
+from rdeepsense.fitting.fitted import CPU, Fitted
+from rdeepsense.fitting.passes import prepared
+
+
+@dataclass(frozen=True)
+class RowPass:
+    """A network that is ready to run, and B with psi = B^T phi."""
+
+    fitted: Fitted
+    network: StochasticNetwork
+    dtype: torch.dtype
+    information: Floats  # of the training rows, (hidden + 1, hidden + 1)
+    turned: Floats  # (hidden + 1, directions)
+
+    @classmethod
+    def of(cls, fitted: Fitted, rates: Rates) -> Self:
+        """Prepare a fitted model; refuse one that has no single pass or no Laplace part."""
+        if not fitted.takes_one_pass or fitted.epistemic is None:
+            raise InputError(
+                f"a {fitted.method} cannot be live: it needs one pass and a last layer whose "
+                "information was kept; accepted: RDeepSenseRegressor, RDeepSenseClassifier"
+            )
+        network, dtype = prepared(fitted.network, CPU)
+        layer = network.body.get_submodule(network.output)
+        assert isinstance(layer, torch.nn.Linear)
+        information = of_last_layer(fitted.epistemic.laplace.root, layer.in_features)
+        turned = basis(information, fitted.training.rows, rates.rows, rates.between)
+        return cls(fitted, network, dtype, information, turned)
+
+    def __call__(self, X: NDArray[Any]) -> tuple[AnyDistribution, Floats]:
+        """Return the calibrated distribution of checked rows, and psi (rows, directions)."""
+        dist, phi = self.features(X)
+        return dist, phi @ self.turned
+
+    def features(self, X: NDArray[Any]) -> tuple[AnyDistribution, Floats]:
+        """Return the calibrated distribution of checked rows, and phi (rows, hidden + 1)."""
+        x = self.fitted.inputs.scaler.transform(X, self.dtype)
+        with torch.no_grad(), self.network.drawing(0, CPU):
+            params, seen = features(self.network, x)
+        numbers = seen.numpy()
+        hidden = len(self.turned) - 1
+        phi: Floats = np.concatenate([numbers[:, :hidden], numbers[:, -1:]], 1)
+        dist: AnyDistribution = params.numpy()
+        return self.fitted.finished(dist, X), phi
+
+    def stream(self, X: NDArray[Any], y: Floats) -> GroupStream:
+        """Return rows that the model was not trained on, with their labels, as a stream."""
+        scaler = self.fitted.target_scaler
+        if scaler is None:
+            raise InputError("streams of classes are another kind; accepted: a regressor")
+        dist, phi = self.features(X)
+        assert not isinstance(dist, Categorical)
+        error = (y - dist.quantile(0.5)).reshape(len(y), -1) / scaler.scale
+        variance = dist.var.reshape(len(y), -1) / scaler.scale**2
+        rows = float(self.fitted.training.rows)
+        return GroupStream(phi, error, variance, self.information, rows)
+
+    def digest(self) -> str:
+        """Return SHA-256 of the trained numbers: states belong to one model."""
+        found = hashlib.sha256()
+        fitted = self.fitted
+        arrays = [value.numpy() for value in self.network.state_dict().values()]
+        for scaler in (fitted.inputs.scaler, fitted.target_scaler):
+            arrays += [] if scaler is None else [scaler.shift, scaler.scale]
+        if fitted.calibration is not None:
+            arrays += list(fitted.calibration.arrays().values())
+        for array in arrays:
+            found.update(np.ascontiguousarray(array, "<f8").tobytes())
+        return found.hexdigest()

@@ -1,0 +1,217 @@
+"""The file of a live model's state: whole or not at all, and read with suspicion.
+
+Covariances are packed as their upper triangles in single precision, which is all that the running
+state holds: 8.6 kB for 64 features and the 1. Rows that wait for labels are kept with what was said
+of them; their distributions are predicted again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from rdeepsense import model_file
+from rdeepsense.adaptation.alarm import Alarm
+from rdeepsense.adaptation.last_layer import Correction
+from rdeepsense.adaptation.rates import Filters, Outlook, Rates
+from rdeepsense.adaptation.trackers import FARTHEST
+from rdeepsense.arrays import Floats, Integers, Singles
+from rdeepsense.errors import InputError, ModelFileError
+from rdeepsense.fields import TEXT, check_fields, number, whole
+from rdeepsense.live.prediction import Pending
+from rdeepsense.live.row_pass import RowPass
+from rdeepsense.live.settings import MOST_PENDING, Settings
+from rdeepsense.live.state import State
+from rdeepsense.model_file import Header, Tensors
+
+KIND = "live"
+MOST_ROWS = 1 << 53
+FIELDS = {
+    "coverage": number(0, 1),
+    "alarm": number(0, 1),
+    "pending": whole(1, MOST_PENDING),
+    "labels": TEXT,
+}
+ABOVE = 1e-3  # what rounding may add to a covariance of at most 1
+
+
+def write(
+    path: str | os.PathLike[str],
+    state: State,
+    pending: Mapping[int, Pending],
+    settings: Settings,
+    digest: str,
+) -> None:
+    """Write a state and the rows that wait."""
+    filters = state.filters
+    header: Header = {
+        "kind": KIND,
+        "model": digest,
+        "settings": model_file.plain(asdict(settings)),
+        "rows": state.rows,
+        "labels": state.labels,
+        "alarms": {
+            name: {"seen": test.seen, "capital": test.log_capital, "highest": test.highest}
+            for name, test in state.alarms.items()
+        },
+    }
+    tensors: Tensors = {
+        "covariance": np.stack([packed(own.covariance) for own in filters.corrections]),
+        "correction": np.stack([own.weights for own in filters.corrections]).astype(np.float32),
+        "experts": filters.weights,
+        "log_q": np.array([tracker.log_q for tracker in state.trackers]),
+    }
+    for name, test in state.alarms.items():
+        arrays = {"edges": test.edges, "counts": test.counts, "weights": test.weights}
+        tensors |= model_file.named(f"alarm.{name}", arrays)
+    if pending:
+        rows = list(pending.values())
+        tensors["pending.ticket"] = np.array(list(pending), np.int64)
+        tensors["pending.row"] = np.concatenate([one.row for one in rows])
+        tensors["pending.shift"] = np.stack([one.outlook.shift for one in rows])
+        tensors["pending.share"] = np.stack([one.outlook.share for one in rows])
+        tensors["pending.interval"] = np.stack(
+            [np.stack([np.ravel(edge) for edge in one.interval]) for one in rows]
+        )
+    model_file.write(path, header, tensors)
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Header, Tensors]:
+    """Read a file and see that it is of this kind."""
+    header, tensors = model_file.read(path)
+    if header.get("kind") != KIND:
+        raise ModelFileError(f"{path}: is a {header.get('kind')!s:.40}, not a live model's state")
+    return header, tensors
+
+
+def settings_of(path: str | os.PathLike[str], header: Header) -> Settings:
+    """Return the settings in a header, checked as those that are given."""
+    try:
+        check_fields(header["settings"], FIELDS)
+        values = dict(header["settings"])
+        rates = dict(values.pop("rates"))
+        keep = tuple(float(k) for k in rates.pop("keep"))
+        own = Rates(keep=keep, **{name: float(value) for name, value in rates.items()})
+        if not own.keep:
+            raise ValueError("no rate")
+        return Settings(rates=own, **values)
+    except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"{path}: its settings cannot be used: {error!s:.200}") from error
+
+
+def restored(
+    path: str | os.PathLike[str], header: Header, tensors: Tensors, start: State, run: RowPass
+) -> tuple[State, dict[int, Pending]]:
+    """Return the state in a file and the rows that wait; `start` is what a new one looks like."""
+    if header.get("model") != run.digest():
+        raise ModelFileError(f"{path}: is the state of another model")
+    try:
+        state = _state(header, tensors, start)
+        return state, _pending(tensors, state, run)
+    except (InputError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelFileError(f"{path}: is garbled: {error!s:.200}") from error
+
+
+def packed(matrix: Floats) -> Singles:
+    """Return the upper triangle of a symmetric matrix, row after row."""
+    found: Singles = matrix[np.triu_indices(len(matrix))].astype(np.float32)
+    return found
+
+
+def unpacked(triangle: Singles, size: int) -> Floats:
+    """Return the symmetric matrix of an upper triangle."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    return np.triu(matrix) + np.triu(matrix, 1).T
+
+
+def _state(header: Header, tensors: Tensors, start: State) -> State:
+    first = start.filters.corrections[0].weights
+    count, size = len(start.filters.corrections), len(first)
+    triangles = _taken(tensors, "covariance", (count, size * (size + 1) // 2))
+    weights = _taken(tensors, "correction", (count, *first.shape))
+    corrections = tuple(
+        Correction(own.astype(np.float64), unpacked(triangle, size))
+        for own, triangle in zip(weights, triangles, strict=True)
+    )
+    for own in corrections:
+        spectrum = np.linalg.eigvalsh(own.covariance)
+        if spectrum[0] <= 0 or spectrum[-1] > 1 + ABOVE:
+            raise InputError("a covariance is not between 0 and the prior")
+    experts = _taken(tensors, "experts", start.filters.weights.shape)
+    if (experts < 0).any() or abs(experts.sum() - 1) > ABOVE:
+        raise InputError("the weights of the experts are none")
+    log_q = _taken(tensors, "log_q", (len(start.trackers),))
+    if np.abs(log_q).max() > FARTHEST:
+        raise InputError("a tracked quantile is out of range")
+    trackers = tuple(
+        replace(tracker, log_q=float(value))
+        for tracker, value in zip(start.trackers, log_q, strict=True)
+    )
+    if set(header["alarms"]) != set(start.alarms):
+        raise InputError("its alarms are not those of this model")
+    tests = {
+        name: _alarm(header["alarms"][name], model_file.under(f"alarm.{name}", tensors), test)
+        for name, test in start.alarms.items()
+    }
+    rows, labels = _count(header["rows"]), _count(header["labels"])
+    return State(Filters(corrections, experts), trackers, tests, rows, labels)
+
+
+def _alarm(fields: Any, tensors: Tensors, start: Alarm) -> Alarm:
+    edges = _taken(tensors, "edges", start.edges.shape)
+    counts = _taken(tensors, "counts", start.counts.shape)
+    weights = _taken(tensors, "weights", start.weights.shape)
+    if counts.dtype != np.int64 or (counts < 0).any() or not weights.min() >= 0:
+        raise InputError("an alarm's counts are none")
+    return Alarm(
+        edges,
+        counts,
+        weights,
+        float(fields["capital"]),
+        float(fields["highest"]),
+        _count(fields["seen"]),
+    )
+
+
+def _pending(tensors: Tensors, state: State, run: RowPass) -> dict[int, Pending]:
+    if "pending.ticket" not in tensors:
+        return {}
+    tickets: Integers = tensors["pending.ticket"]
+    count, first = len(tickets), state.filters.corrections[0].weights
+    ways = 1 + len(state.filters.corrections)
+    X = _taken(tensors, "pending.row", (count, *run.fitted.inputs.shape), gaps=True)
+    shifts = _taken(tensors, "pending.shift", (count, ways, first.shape[1]))
+    shares = _taken(tensors, "pending.share", (count, ways))
+    classes = run.fitted.target.is_classes
+    reach = _taken(tensors, "pending.interval", (count, 1 if classes else 2, first.shape[1]))
+    if tickets.dtype != np.int64 or not ((tickets >= 0) & (tickets < state.rows)).all():
+        raise InputError("a row that waits has no ticket")
+    if (shares <= 0).any():
+        raise InputError("a row that waits has no share")
+    found = {}
+    for k, ticket in enumerate(tickets):
+        frozen, psi = run(X[k : k + 1])
+        outlook = Outlook(shifts[k], shares[k])
+        found[int(ticket)] = Pending(X[k : k + 1], frozen, psi[0], outlook, tuple(reach[k]))
+    return found
+
+
+def _taken(tensors: Tensors, name: str, shape: tuple[int, ...], gaps: bool = False) -> Any:
+    """Return a copy of a tensor of this shape, finite but for NaN where rows may lack values."""
+    array = tensors[name]
+    if array.shape != shape:
+        raise InputError(f"{name} has the shape {array.shape}, not {shape}")
+    if np.isinf(array).any() or (not gaps and np.isnan(array).any()):
+        raise InputError(f"{name} holds what is not finite")
+    return array.copy()
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < MOST_ROWS:
+        raise InputError(f"{value!r:.40} is no count")
+    return value
