@@ -77,6 +77,7 @@ def with_value(value: float) -> Callable[[Any], Any]:
 
 FULL, CLASSES, DEEP, GP = "RDeepSense, all", "RDeepSense classes", "DeepSense", "GP exact"
 CODED = "Encoded"
+MINE, MINE_CLASSES = "Adapted", "Adapted classes"
 WIDE, DEPTH = "architecture.arguments.hidden", "architecture.arguments.depth"
 INTERVAL = "architecture.arguments.interval"
 REFUSED: list[tuple[str, Change, str]] = [
@@ -159,6 +160,26 @@ REFUSED: list[tuple[str, Change, str]] = [
     (CODED, tensor("encoding.0", lambda own: own[:, :1]), "input.shift has the shape"),
     (CODED, tensor("encoding.0", lambda own: np.tile(own, 30)), "encoding.0 has the shape"),
     (DEEP, put("encoding", {"flagged": [], "categories": []}), "encoding is there for windows"),
+    (MINE, put("adaptation.rows", 0), "adaptation.rows = 0 is garbled"),
+    (MINE, put("adapted.labels", -1), "adapted.labels = -1 is garbled"),
+    (MINE, put("adapted.source", "../x"), "adapted.source = '../x' is garbled"),
+    (MINE, without("adaptation"), "adapted is there without what a model adapts by"),
+    (MINE, without("adapted"), "'adapted.covariance' is no tensor"),
+    (MINE, lost("adapted.start"), "lacks the tensor adapted.start"),
+    (MINE, tensor("adapted.weights", with_value(np.nan)), "adapted.weights holds nan"),
+    (MINE, tensor("adapted.weights", lambda own: own[1:]), "adapted.covariance has the shape"),
+    (MINE, tensor("adapted.weights", lambda own: np.zeros((500, 2))), "adapted.weights has 500"),
+    (MINE, tensor("adapted.covariance", lambda own: -own), "adapted.covariance is not positive"),
+    (MINE, tensor("adapted.start", lambda own: np.tril(own)), "adapted.start is not symmetric"),
+    (MINE, tensor("adaptation.between", lambda own: np.ones(50)), "adaptation.between has 50"),
+    (MINE, tensor("adaptation.shares", with_value(1.5)), "adaptation.shares holds"),
+    (MINE, tensor("adaptation.directions", with_value(7.0)), "adaptation.directions holds"),
+    (MINE_CLASSES, tensor("adapted.covariance", lambda own: own * 1e40), "adapted.covariance hol"),
+    (
+        MINE_CLASSES,
+        lambda file: file.tensors.update({"adapted.projection": np.zeros((9, 5))}),
+        "adapted.weights are for 9 numbers",
+    ),
     ("RDeepSense, selected", tensor("calibration.stated", np.flip), "stated does not rise"),
     ("RDeepSense, selected", put("selection.chosen", 10**6), "selection.chosen = 1000000"),
 ]

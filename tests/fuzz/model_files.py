@@ -44,7 +44,11 @@ def models() -> dict[str, Any]:
     coded[:, 1] = rng.choice(["x", "y", None], 80)
     many = coded.copy()
     many[:, 1] = [f"s{k % 20}" for k in range(80)]
+    plain = rds.RDeepSenseRegressor(**NETWORK, effort="quick").fit(X, pair)
+    named = rds.RDeepSenseClassifier(**NETWORK, effort="quick").fit(X, labels)
     return {
+        "Adapted": plain.adapt(X[:4], pair[:4] + 1),
+        "Adapted classes": named.adapt(X[:4], labels[:4]),
         "RDeepSense, all": full,
         "RDeepSense, selected": rds.RDeepSenseRegressor(
             **NETWORK, drop_prob="auto", alpha=0.5, calibrate="isotonic"
@@ -88,7 +92,10 @@ def use_model(path: Path, rng: Rng) -> None:
         else:
             X = np.clip(shift + scale * rng.uniform(-1, 1, (3, *shape)), -1e307, 1e307)
         _predict(model, header["target"], X)
-        if hasattr(model, "epistemic_std") and "epistemic" in header:
+        if "adapted" in header:
+            again = model.adapt(X, model.predict(X))
+            _predict(again, header["target"], X)
+        elif hasattr(model, "epistemic_std") and "epistemic" in header:
             assert np.isfinite(model.epistemic_std(X)).all()
             _predict(model, header["target"], X, epistemic="laplace")
         if "novelty.mean" in tensors:

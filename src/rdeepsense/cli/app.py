@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rdeepsense import __version__
+from rdeepsense.cli.adapt import adapt
 from rdeepsense.cli.benchmark import benchmark
 from rdeepsense.cli.compare import compare
 from rdeepsense.cli.completion import completion, prepare_completion
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: rich would name types of Python
     pretty_exceptions_enable=False,  # with --debug, Python's own traceback
 )
-WITH_MODELS = (fit, predict, evaluate, inspect, compare, export, profile)
+WITH_MODELS = (fit, predict, evaluate, adapt, inspect, compare, export, profile)
 for command in (*WITH_MODELS, demo, reproduce, completion):
     app.command()(command)
 app.add_typer(benchmark, name="benchmark")

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.by_group import report_groups
-from rdeepsense.cli.columns import check_known, labels, numeric_targets
+from rdeepsense.cli.columns import check_known, labels
 from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
+from rdeepsense.cli.labelled import target_columns, truth_of
 from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Quiet
-from rdeepsense.cli.reading.table import Table, read_table
-from rdeepsense.cli.reading.targets import read_targets
-from rdeepsense.cli.scores import caption, known_labels, score_model, score_table
+from rdeepsense.cli.reading.table import read_table
+from rdeepsense.cli.scores import caption, score_model, score_table
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, write_json
 from rdeepsense.cli.verdict import judge, report
-from rdeepsense.errors import InputError
 from rdeepsense.experiments.records import plain
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from rdeepsense.estimators.loading import Estimator
 
 
 def evaluate(
@@ -47,7 +40,7 @@ def evaluate(
     terminal = Terminal(quiet, json)
     check_outputs({"--json": json}, inputs=(model, table), overwrite=overwrite)
     estimator = load_model(model)
-    targets = _targets(estimator, target)
+    targets = target_columns(estimator, target)
     read = read_table(table, missing_mark or [])
     check_known(read.frame, targets, "--target")
     check_known(read.frame, [groups] if groups else [], "--groups")
@@ -56,7 +49,7 @@ def evaluate(
     found.report(terminal)
     answered = answerable(estimator, found.values)
     report_unanswered(terminal, int((~answered).sum()))
-    inputs, y = rows_of(found.values, answered), _truth(estimator, read, targets)[answered]
+    inputs, y = rows_of(found.values, answered), truth_of(estimator, read, targets)[answered]
     group = labels(read.frame, groups, "--groups")[answered] if groups else None
     dist = estimator.predict_dist(inputs)
     scores = score_model(estimator, dist, y, targets, group)
@@ -77,24 +70,3 @@ def evaluate(
         write_json(json, content)
         if json != STDOUT:
             terminal.line(f"wrote {json}")
-
-
-def _targets(model: Estimator, given: list[str] | None) -> list[str]:
-    """Return the columns with the truth, in the model's order where it knows their names."""
-    names = list(model.fitted_.target.names or ())
-    if given and sorted(given) != sorted(names):
-        return given
-    if not names:
-        raise InputError("--target: the model file has no names of targets; give them")
-    return names
-
-
-def _truth(model: Estimator, table: Table, targets: list[str]) -> NDArray[np.generic]:
-    """Return values or labels; labels of a model whose classes are texts stay texts."""
-    texts = hasattr(model, "classes_") and model.classes_.dtype.kind == "U"
-    if not texts:
-        frame = read_targets(table, targets)[0]
-        if not hasattr(model, "classes_"):
-            return numeric_targets(frame, targets)
-        return known_labels(model, labels(frame, targets[0]), targets[0])
-    return known_labels(model, labels(table.frame, targets[0]), targets[0])

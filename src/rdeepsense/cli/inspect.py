@@ -63,6 +63,7 @@ def _facts(fitted: Fitted, header: Facts) -> Facts:
             "conformal": fitted.conformal is not None,
         },
         "novelty": fitted.novelty is not None,
+        "adapted": header.get("adapted"),
         "training": {
             key: training[key]
             for key in ("rows", "validation_rows", "validated", "seed", "steps", "interrupted")
@@ -118,6 +119,9 @@ def _tell(terminal: Terminal, path: Path, facts: Facts) -> None:
         f"trained   on {used['rows']:,} rows, validated on {used['validation_rows']:,} "
         f"({used['validated']}), seed {used['seed']}{stopped}"
     )
+    if adapted := facts["adapted"]:
+        of = f"{adapted['source'][:12]}...: the networks are as they were trained"
+        terminal.line(f"adapted   by {adapted['labels']:,} labels, from {of}")
     terminal.line(f"missing   inputs: {facts['missing']}")
     kept = facts["kept_rows"]
     terminal.line(f"keeps     {kept:,} validation rows, readable" if kept else "keeps     no rows")

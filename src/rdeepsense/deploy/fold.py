@@ -99,7 +99,12 @@ def fold_last(fitted: Fitted) -> tuple[Facts, DenseLayer, Output]:
 
 
 def check_one_pass(fitted: Fitted) -> None:
-    """Refuse a method whose prediction is not one pass of one network."""
+    """Refuse a method whose prediction is not one pass of one network, as it was trained."""
+    if fitted.correction is not None:
+        raise InputError(
+            "an adapted model cannot be exported: what it has learnt does not fit into the trained "
+            "layers; export the model that it was adapted from"
+        )
     if not fitted.takes_one_pass:
         raise InputError(
             f"a {fitted.method} takes more than one pass, so it cannot be folded; "

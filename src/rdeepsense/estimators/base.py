@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,7 @@ from rdeepsense.estimators.inputs import (
     further_inputs,
 )
 from rdeepsense.fitting import store
+from rdeepsense.fitting.adaptation import adapt, check_adaptable
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.passes import Passes, choose_device
 from rdeepsense.fitting.spec import AfterTraining
@@ -184,6 +186,29 @@ class DistributionEstimator(BaseEstimator):
         own = None if groups is None else plain("groups", groups, LABELS)
         self.fitted_ = replace(self.fitted_, conformal=Conformal.fit(dist, truth, own, new_groups))
         return self
+
+    def adapt(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Return a model for one person or sensor, from a few labelled rows of theirs.
+
+        The last layer learns on in closed form, in milliseconds; this model stays as it is. `y` is
+        as for `fit`. Numbers: the mean is shifted, and the variance shrinks as labels come in.
+        Classes: the most probable weights, those that were trained the prior. How far either may
+        go was chosen on groups that were left out, where `fit` had `groups`; without, the trained
+        weights count as 200 rows, and the variance stays.
+
+        Labels that contradict everything do bounded harm: `adaptation.numbers` and
+        `adaptation.classes` say how much. No rows give the model itself. To adapt an adapted model
+        is to go on. `save` keeps what was learnt. Thresholds of conformal prediction are left out;
+        `conformalise` finds new ones.
+        """
+        check_is_fitted(self)
+        check_adaptable(self.fitted_)
+        if np.shape(X)[:1] == np.shape(y)[:1] == (0,):
+            return self
+        rows, labels = self._further_rows("adapt", (X, y), self._known(), self.fitted_.target)
+        adapted = copy.copy(self)
+        adapted.fitted_ = adapt(self.fitted_, rows, labels, self._where())
+        return adapted
 
     def describe(
         self,

@@ -78,6 +78,8 @@ OPTIONAL = {
     "epistemic": OBJECT,
     "missing": choice("refuse", "mean", "indicator"),  # before it was a parameter alone
     "encoding": OBJECT,
+    "adaptation": OBJECT,
+    "adapted": OBJECT,
 }
 PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
 NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}
@@ -139,6 +141,12 @@ ARCHITECTURE = {
 }
 ARGUMENTS = {"arguments": maybe(OBJECT)}
 DENSE = {"hidden": several(whole(1, MOST_LABELS), 10_000)}  # of before architectures had classes
+DIGEST = Kind(
+    lambda value: type(value) is str and len(value) == 64 and set(value) <= set("0123456789abcdef"),
+    "64 hexadecimal digits",
+)
+ADAPTATION = {"rows": number(1e-3, 1e9), "groups": COUNT}
+ADAPTED = {"labels": whole(1, MOST_STEPS), "source": DIGEST}
 EPISTEMIC = {"prior": number(1e-300, LARGEST), "calibrations": OBJECT}
 
 
@@ -169,6 +177,12 @@ def check_header(header: Header) -> None:
         _check_architecture(header)
     elif "method" not in header:
         raise InputError("lacks the field architecture")
+    if "adaptation" in header:
+        check_fields(header["adaptation"], ADAPTATION, at="adaptation.")
+    if "adapted" in header:
+        check_fields(header["adapted"], ADAPTED, at="adapted.")
+        if not {"adaptation", "epistemic", "architecture"} <= set(header):
+            raise InputError("adapted is there without what a model adapts by")
     if "epistemic" in header:
         check_fields(header["epistemic"], EPISTEMIC, at="epistemic.")
         kinds = header["epistemic"]["calibrations"]

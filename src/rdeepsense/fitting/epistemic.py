@@ -179,3 +179,10 @@ def _judges(
 def _noise(head: Floats, masks: Floats) -> Floats:
     """Return the variance head without the variance of the masks that it was trained under."""
     return np.maximum(head - masks, LEAST_NOISE * head)
+
+
+def laplace_of(
+    network: StochasticNetwork, forward: Forward, X: NDArray[Any], trained_on: Part
+) -> Laplace:
+    """Fit the last layer's matrix of any network to the rows that it was trained on."""
+    return _laplace(network, forward, X, trained_on)

@@ -27,7 +27,9 @@ from rdeepsense.epistemic.classes import mutual_information
 from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.candidates import Candidate
+from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, networks_digest
 from rdeepsense.fitting.epistemic import EpistemicPart
+from rdeepsense.fitting.last_hidden import last_hidden
 from rdeepsense.fitting.passes import Forward, Passes, Single
 from rdeepsense.fitting.process import Process
 from rdeepsense.fitting.records import Selection, TrainingReport
@@ -96,6 +98,8 @@ class Fitted:
     conformal: Conformal | None = None
     novelty: Novelty | None = None
     guard: Guard | None = None  # None for files of before there was one
+    adaptation: AnyPrior | None = None  # None where no groups were left out
+    correction: GroupCorrection | None = None  # of a model that was adapted
 
     @property
     def networks(self) -> Networks:
@@ -123,20 +127,43 @@ class Fitted:
     ) -> AnyDistribution:
         """Predict checked rows, calibrated; `epistemic` adds that part to a single pass.
 
-        Rows that the guard flags are as unsure as the training targets at least.
+        An adapted model adds what it has learnt. Rows that the guard flags are as unsure as the
+        training targets at least.
         """
         if epistemic is not None:
             dist = self._with_epistemic(X, epistemic, device)
         else:
-            dist = self.uncalibrated(X, passes, device)
-            dist = dist if self.calibration is None else self.calibration.apply(dist)
+            if self.correction is not None:
+                self._check_one_pass(passes)
+            dist = self._adapted(self.calibrated(X, passes, device), X, device)
         return self._guarded(dist, self.status(X))
 
     def finished(self, dist: AnyDistribution, X: NDArray[Any]) -> AnyDistribution:
-        """Bring a single pass over checked rows to units, calibrated and guarded."""
+        """Bring a single pass over checked rows to units, calibrated, adapted and guarded."""
         dist = self.target.in_units(dist, self.target_scaler)
         dist = dist if self.calibration is None else self.calibration.apply(dist)
-        return self._guarded(dist, self.status(X))
+        return self._guarded(self._adapted(dist, X, CPU), self.status(X))
+
+    def calibrated(
+        self, X: NDArray[Any], passes: Passes | None = None, device: torch.device = CPU
+    ) -> AnyDistribution:
+        """Predict in the target's units, calibrated, without guard and adaptation."""
+        dist = self.uncalibrated(X, passes, device)
+        return dist if self.calibration is None else self.calibration.apply(dist)
+
+    def last_hidden(
+        self, X: NDArray[Any], projection: Floats | None, device: torch.device = CPU
+    ) -> Floats:
+        """Return what the last layer reads of rows, projected, and a 1."""
+        return last_hidden(self.network, self._forward(device), X, projection)
+
+    def digest(self) -> str:
+        """Compute SHA-256 of all that frozen predictions come from."""
+        scalers = [self.inputs.scaler, self.target_scaler]
+        arrays = [part for one in scalers if one is not None for part in (one.shift, one.scale)]
+        if self.calibration is not None:
+            arrays += [np.asarray(value) for value in self.calibration.arrays().values()]
+        return networks_digest(self.networks.members, arrays)
 
     def status(self, X: NDArray[Any]) -> Statuses:
         """Return the status of each row; 0 where there is no guard."""
@@ -198,6 +225,15 @@ class Fitted:
             self, inputs=inputs, target=self.target.described(target_names, target_units)
         )
 
+    def _adapted(
+        self, dist: AnyDistribution, X: NDArray[Any], device: torch.device
+    ) -> AnyDistribution:
+        if self.correction is None:
+            return dist
+        phi = self.last_hidden(X, self.correction.projection, device)
+        unit = None if self.target_scaler is None else self.target_scaler.scale
+        return self.correction.apply(dist, phi, unit)
+
     def _guarded(self, dist: AnyDistribution, status: Statuses) -> AnyDistribution:
         if self.guard is None or not status.any():
             return dist
@@ -220,6 +256,11 @@ class Fitted:
         self, X: NDArray[Any], method: str, device: torch.device
     ) -> tuple[EpistemicPart, AnyDistribution, Floats]:
         """Return the fitted part, the single pass and the epistemic variance, in units."""
+        if self.correction is not None:
+            raise InputError(
+                "the epistemic part is that of the frozen model, and this one was adapted; ask the "
+                "model that it was adapted from"
+            )
         if self.epistemic is None:
             raise InputError(
                 "the model's file is older than epistemic uncertainty; fit the model again"
@@ -227,6 +268,13 @@ class Fitted:
         dist, variance = self.epistemic.passes(self.network, self._forward(device), X, method)
         dist = self.target.in_units(dist, self.target_scaler)
         return self.epistemic, dist, self.target.variance_in_units(variance, self.target_scaler)
+
+    def _check_one_pass(self, passes: Passes | None) -> None:
+        if passes is not None and not isinstance(passes, Single):
+            raise InputError(
+                "samples= is for models as they were trained: one that was adapted predicts in one "
+                "pass; leave it out"
+            )
 
     def _forward(self, device: torch.device) -> Forward:
         return Forward(self.inputs.scaler, device, self.training.seed)

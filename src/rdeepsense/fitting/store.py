@@ -24,6 +24,12 @@ from rdeepsense.encoding import encoding_of
 from rdeepsense.epistemic import Laplace
 from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
+from rdeepsense.fitting.correction import (
+    GroupCorrection,
+    prior_arrays,
+    prior_json,
+    prior_restored,
+)
 from rdeepsense.fitting.description import (
     check_header,
     missing_of,
@@ -100,6 +106,12 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         write_networks(fitted.model, fitted.target.outputs, header, tensors)
     if fitted.epistemic is not None:
         _write_epistemic(fitted.epistemic, header, tensors)
+    if fitted.adaptation is not None:
+        header["adaptation"] = model_file.plain(prior_json(fitted.adaptation))
+        tensors |= model_file.named("adaptation", prior_arrays(fitted.adaptation))
+    if fitted.correction is not None:
+        header["adapted"] = fitted.correction.to_json()
+        tensors |= model_file.named("adapted", fitted.correction.arrays())
     # What reading would refuse is refused here, before anything is written.
     check_header(json.loads(json.dumps(header)))
     check_tensors(header, {name: np.asarray(array) for name, array in tensors.items()})
@@ -146,6 +158,12 @@ def restore(
         )
     density = model_file.under("novelty", kept)
     guard = model_file.under("guard", kept)
+    adaptation, correction = None, None
+    if "adaptation" in header:
+        adaptation = prior_restored(header["adaptation"], model_file.under("adaptation", kept))
+        if "adapted" in header:
+            learnt = model_file.under("adapted", kept)
+            correction = GroupCorrection.restored(header["adapted"], adaptation, learnt)
     selection = header["selection"]
     nothing = (np.empty((0, *inputs.shape)), np.empty(0))
     fitted = Fitted(
@@ -163,6 +181,8 @@ def restore(
         conformal,
         Novelty(**density) if density else None,
         Guard(**guard) if guard else None,
+        adaptation,
+        correction,
     )
     fitted = fitted.described(*(header.get(name) for name in KEPT))
     try_model(fitted)

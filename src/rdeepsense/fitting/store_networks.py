@@ -11,9 +11,11 @@ from rdeepsense import model_file
 from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.epistemic.laplace import features_of
 from rdeepsense.errors import InputError, RDeepSenseError
+from rdeepsense.fitting.adapted_layout import check_adapted_size
 from rdeepsense.fitting.candidates import Candidate
 from rdeepsense.fitting.fitted import Networks
 from rdeepsense.fitting.known_architecture import example_shape, known_architecture
+from rdeepsense.fitting.last_hidden import hidden_size
 from rdeepsense.fitting.passes import Passes
 from rdeepsense.heads import head_named
 from rdeepsense.link import Softmax
@@ -69,6 +71,8 @@ def read_networks(
             raise InputError(f"the network does not fit the file's weights: {error}") from error
         members.append(member.eval())
         _check_laplace(header, tensors, member, shape)
+    if "adapted" in header:
+        check_adapted_size(tensors, hidden_size(members[0]))
     return Networks(tuple(members), candidate, architecture, saved["input_drop_prob"], passes)
 
 

@@ -10,6 +10,7 @@
     novelty.*                    columns, components and Gaussians that agree
     rows.X, .y                   (rows, *input_shape), (rows, *target.shape)
     epistemic.root               square; .ratio, .noise_share (outputs,)
+    adaptation.*, adapted.*      by `adapted_layout`
     gp.*                         by its method
     network.K.*                  by the architecture, in `store_networks`
 
@@ -18,8 +19,8 @@ A new tensor is one line here. Shapes are compared before a number is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,27 +30,16 @@ from rdeepsense.container import Header
 from rdeepsense.encoding import without_tables
 from rdeepsense.epistemic.novelty import SCORES
 from rdeepsense.errors import InputError
+from rdeepsense.fitting.adapted_layout import adapted_layout, check_covariances
 from rdeepsense.fitting.description import missing_of, network_shape_of, outputs_of, shape_of
+from rdeepsense.fitting.tensor_shapes import LARGEST, Numbers, Shape, Shapes, length
 from rdeepsense.guard import FURTHEST
 from rdeepsense.model_file import Tensors
 from rdeepsense.training.checkpoint_state import LARGEST_WEIGHT
 
-Shape = tuple[int, ...]
-Shapes = Mapping[str, Shape]
 TINY = 1e-300
-LARGEST = 1e200  # of what has the target's units
 NETWORK = "network."
 DOUBLE = "f8"
-
-
-class Numbers(NamedTuple):
-    """What a tensor must be like."""
-
-    shape: Shape
-    least: float = -LARGEST
-    most: float = LARGEST
-    kind: str = "f"  # numpy's letter for floats or whole numbers; with their bytes, such as f8
-    gaps: bool = False  # whether NaN may stand for a missing value
 
 
 def check_tensors(header: Header, tensors: Tensors) -> None:
@@ -72,6 +62,7 @@ def check_tensors(header: Header, tensors: Tensors) -> None:
     for name, array in tensors.items():
         check_range(name, array, wanted.get(name, WEIGHTS))
     _check_order(tensors)
+    check_covariances(tensors)
     if "guard.low" in tensors:
         _check_guard(tensors, "classes" in header["target"])
     if "guard.levels" in tensors:
@@ -112,7 +103,7 @@ def _wanted(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
     if "conformal.scores" in shapes or "conformal.group" in shapes:
         if "conformal_groups" not in header:
             raise InputError("lacks the field conformal_groups")
-        rows, groups = _length(shapes, "conformal.scores"), len(header["conformal_groups"])
+        rows, groups = length(shapes, "conformal.scores"), len(header["conformal_groups"])
         yield "conformal.scores", Numbers((rows, 1 if classes else outputs), 0.0)
         yield "conformal.group", Numbers((rows,), 0, groups - 1, "i")
     if any(name.startswith("guard.") for name in shapes):
@@ -123,7 +114,7 @@ def _wanted(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
     if any(name.startswith("novelty.") for name in shapes):
         yield from _novelty(read, shapes)
     if "rows.X" in shapes or "rows.y" in shapes:
-        rows = _length(shapes, "rows.X")
+        rows = length(shapes, "rows.X")
         gaps = missing_of(header) != "refuse"
         yield "rows.X", Numbers((rows, *shape), -1e308, 1e308, gaps=gaps)
         if classes:
@@ -131,12 +122,14 @@ def _wanted(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
         else:
             yield "rows.y", Numbers((rows, *target["shape"]))
     if "epistemic" in header:
-        size = _length(shapes, "epistemic.root")
+        size = length(shapes, "epistemic.root")
         yield "epistemic.root", Numbers((size, size), -1e30, 1e30)
         yield "epistemic.ratio", Numbers((outputs,), TINY)
         yield "epistemic.noise_share", Numbers((outputs,), 1e-6, 1.0 + 1e-6)
         for method, kind in header["epistemic"]["calibrations"].items():
             yield from _calibration(f"epistemic.{method}", kind, header, shapes)
+    if "adaptation" in header:
+        yield from adapted_layout(header, shapes, outputs, classes)
     if "architecture" not in header:
         yield from _process(header["method"], read[0], outputs, shapes)
 
@@ -163,7 +156,7 @@ def _calibration(
         most = 1e6 if kind == "temperature" else 1e100
         yield f"{at}.factor", Numbers((), 1 / most, most)
     if kind == "isotonic":
-        knots = (_length(shapes, f"{at}.stated"),)
+        knots = (length(shapes, f"{at}.stated"),)
         yield f"{at}.stated", Numbers(knots, 0.0, 1.0)
         yield f"{at}.actual", Numbers(knots, 0.0, 1.0)
     if kind == "noise":
@@ -172,7 +165,7 @@ def _calibration(
 
 def _novelty(shape: Shape, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
     columns = shape[0] if len(shape) == 1 else 5 * shape[-1]
-    components, gaussians = _length(shapes, "novelty.axes", 1), _length(shapes, "novelty.shares")
+    components, gaussians = length(shapes, "novelty.axes", 1), length(shapes, "novelty.shares")
     large = 1e30  # of what is stored in float32
     yield "novelty.mean", Numbers((columns,), -large, large)
     yield "novelty.std", Numbers((columns,), 1 / large, large)
@@ -182,7 +175,7 @@ def _novelty(shape: Shape, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
     yield "novelty.shares", Numbers((gaussians,), 0.0, 1.0 + 1e-3)
     yield "novelty.means", Numbers((gaussians, components), -large, large)
     yield "novelty.factors", Numbers((gaussians, components, components), -large, large)
-    yield "novelty.held_out", Numbers((_length(shapes, "novelty.held_out"),))
+    yield "novelty.held_out", Numbers((length(shapes, "novelty.held_out"),))
 
 
 def _process(
@@ -192,13 +185,13 @@ def _process(
     yield "gp.scale", Numbers((), 1e-30, 1e30, DOUBLE)
     yield "gp.noise", Numbers((), 0.0, 1e30, DOUBLE)
     if method == "exact":
-        rows = _length(shapes, "gp.x")
+        rows = length(shapes, "gp.x")
         yield "gp.x", Numbers((rows, features), -1e100, 1e100, DOUBLE)
         yield "gp.root", Numbers((rows * (rows + 1) // 2,), -1e30, 1e30, DOUBLE)
         yield "gp.alpha", Numbers((rows, outputs), -1e30, 1e30, DOUBLE)
         return
-    points = _length(shapes, "gp.inducing")
-    roots = _length(shapes, "gp.root")
+    points = length(shapes, "gp.inducing")
+    roots = length(shapes, "gp.root")
     if roots not in (1, outputs):
         raise InputError(f"gp.root has {roots} matrices, not 1 or {outputs}")
     yield "gp.inducing", Numbers((points, features), -1e100, 1e100, DOUBLE)
@@ -230,10 +223,3 @@ def _check_guard(tensors: Tensors, classes: bool) -> None:
         raise InputError("guard.low lies above guard.high")
     if classes and abs(tensors["guard.fallback"].sum() - 1) > 1e-6:
         raise InputError("guard.fallback holds no frequencies of classes: their sum is not 1")
-
-
-def _length(shapes: Shapes, name: str, axis: int = 0) -> int:
-    shape = shapes.get(name)
-    if shape is None or len(shape) <= axis or not shape[axis]:
-        raise InputError(f"the tensor {name} is missing or has no numbers")
-    return shape[axis]

@@ -1,0 +1,137 @@
+"""Adapting a fitted model to a group by a few of its labels, and choosing how far that may go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rdeepsense.adaptation import replay
+from rdeepsense.adaptation.classes import AdaptedClasses, ClassPrior
+from rdeepsense.adaptation.numbers import AdaptedNumbers
+from rdeepsense.adaptation.prior import Prior
+from rdeepsense.adaptation.streams import ClassStream, GroupStream
+from rdeepsense.arrays import Floats
+from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.errors import InputError
+from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, logits_of
+from rdeepsense.fitting.fitted import CPU, Fitted
+from rdeepsense.fitting.last_hidden import LastHidden
+
+Stream = GroupStream | ClassStream
+
+
+def adapt(fitted: Fitted, X: NDArray[Any], y: NDArray[Any], device: torch.device = CPU) -> Fitted:
+    """Return the model corrected by labelled rows, going on from what it has learnt before.
+
+    X and y are checked and encoded, one row or more. Conformal thresholds are of the frozen model
+    and are left out.
+    """
+    check_adaptable(fitted)
+    known = fitted.correction or _nothing_learnt(fitted)
+    phi = fitted.last_hidden(X, known.projection, device)
+    dist = fitted.calibrated(X, device=device)
+    state: AdaptedNumbers | AdaptedClasses
+    if isinstance(known.state, AdaptedClasses):
+        assert isinstance(dist, Categorical)
+        state = known.state.observed(phi, logits_of(dist), y)
+    else:
+        assert fitted.target_scaler is not None
+        state = known.state.observed(phi, *_in_scale(dist, y, fitted.target_scaler.scale))
+    correction = replace(known, state=state, labels=known.labels + len(y))
+    return replace(fitted, adaptation=state.prior, correction=correction, conformal=None)
+
+
+def check_adaptable(fitted: Fitted) -> None:
+    """Refuse a model that has no single last layer, or whose information is not known."""
+    if not fitted.takes_one_pass:
+        raise InputError(
+            f"a {fitted.method} has no single last layer that could learn on; accepted: "
+            "RDeepSenseRegressor, RDeepSenseClassifier"
+        )
+    if fitted.epistemic is None:
+        raise InputError(
+            "the model's file is older than what adapt needs, the information of its training "
+            "rows; fit the model again"
+        )
+
+
+def stream_of(
+    fitted: Fitted, X: NDArray[Any], y: NDArray[Any], device: torch.device = CPU
+) -> Stream:
+    """Replay a group, rows in their order, through a model that was fitted without it."""
+    check_adaptable(fitted)
+    layer, rows = _layer(fitted), float(fitted.training.rows)
+    phi = fitted.last_hidden(X, layer.projection, device)
+    dist = fitted.calibrated(X, device=device)
+    unit = None if fitted.target_scaler is None else fitted.target_scaler.scale
+    return group_streams(layer, rows, phi, dist, y, np.zeros(len(y)), unit)[0]
+
+
+def group_streams(
+    layer: LastHidden,
+    rows: float,
+    phi: Floats,
+    dist: AnyDistribution,
+    y: NDArray[Any],
+    group: NDArray[Any],
+    unit: Floats | None,
+) -> list[Stream]:
+    """Return a stream for each group of rows that one network, trained on `rows` rows, never saw.
+
+    `dist` is calibrated and in units, `y` encoded, and `unit` the scale of each output.
+    """
+    found: list[Stream] = []
+    for own in np.unique(group):
+        some = np.flatnonzero(group == own)
+        part = dist[some]
+        if isinstance(part, Categorical):
+            logits = logits_of(part)
+            found.append(ClassStream(phi[some], logits, y[some], layer.information, rows))
+        else:
+            assert unit is not None
+            errors = _in_scale(part, y[some], unit)
+            found.append(GroupStream(phi[some], *errors, layer.information, rows))
+    return found
+
+
+def prior_of(streams: Sequence[Stream]) -> AnyPrior:
+    """Choose how far a new group may be from those trained on, by groups that were left out."""
+    classes = [stream for stream in streams if isinstance(stream, ClassStream)]
+    if classes:
+        return ClassPrior.choose(classes)
+    return replay.chosen([stream for stream in streams if isinstance(stream, GroupStream)])
+
+
+def _nothing_learnt(fitted: Fitted) -> GroupCorrection:
+    """Return the state before any label; a prior that was not chosen is the default."""
+    layer, outputs = _layer(fitted), fitted.target.outputs
+    information = layer.information / fitted.training.rows
+    state: AdaptedNumbers | AdaptedClasses
+    if fitted.target.is_classes:
+        own = fitted.adaptation if isinstance(fitted.adaptation, ClassPrior) else ClassPrior()
+        state = AdaptedClasses.none(own, information, outputs)
+    else:
+        chosen = fitted.adaptation
+        # The bias's information is the mean of 1 / variance over the training rows.
+        typical = 1 / float(information[-1, -1])
+        prior = chosen if isinstance(chosen, Prior) else Prior.default(outputs, typical)
+        state = AdaptedNumbers.none(prior, information)
+    return GroupCorrection(state, layer.projection, 0, fitted.digest())
+
+
+def _layer(fitted: Fitted) -> LastHidden:
+    assert fitted.epistemic is not None
+    return LastHidden.of(fitted.network, fitted.epistemic.laplace)
+
+
+def _in_scale(dist: AnyDistribution, y: NDArray[Any], unit: Floats) -> tuple[Floats, Floats]:
+    """Return errors and variances (rows, outputs), in units of the target's scale."""
+    assert not isinstance(dist, Categorical)
+    shape = (len(y), len(unit))
+    error: Floats = (y - dist.quantile(0.5)).reshape(shape) / unit
+    return error, dist.var.reshape(shape) / unit**2

@@ -1,0 +1,70 @@
+"""What the last layer of a network reads, and what its training rows tell about the last layer.
+
+phi is the last hidden layer's numbers and a 1. Laplace's matrix also has the inputs, whose rows and
+columns are left out of the information. Where phi has more than 128 numbers they are projected on
+the 64 directions that the training rows tell most about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from rdeepsense.arrays import Floats
+from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.epistemic import Laplace, features
+from rdeepsense.fitting.passes import Forward, prepared
+
+CHUNK = 1_024
+MOST_FEATURES, PROJECTED = 128, 64
+
+
+@dataclass(frozen=True)
+class LastHidden:
+    """The information of all training rows about phi, projected where there is a projection."""
+
+    information: Floats
+    projection: Floats | None
+
+    @classmethod
+    def of(cls, network: StochasticNetwork, laplace: Laplace) -> LastHidden:
+        """Take H = L L^T out of root = L^-T."""
+        root = laplace.root.astype(np.float64)
+        hidden = hidden_size(network)
+        kept = np.r_[:hidden, len(root) - 1]
+        lower = solve_triangular(root, np.eye(len(root))[:, kept]).T
+        whole = lower @ lower.T
+        if hidden <= MOST_FEATURES:
+            return cls(whole, None)
+        axes = np.linalg.eigh(whole[:-1, :-1])[1][:, ::-1][:, :PROJECTED]
+        onto = np.zeros((hidden + 1, PROJECTED + 1))
+        onto[:-1, :-1], onto[-1, -1] = axes, 1.0
+        return cls(onto.T @ whole @ onto, np.ascontiguousarray(axes))
+
+
+def hidden_size(network: StochasticNetwork) -> int:
+    """Return how many numbers the last layer reads."""
+    layer = network.body.get_submodule(network.output)
+    assert isinstance(layer, torch.nn.Linear)
+    return layer.in_features
+
+
+def last_hidden(
+    network: StochasticNetwork, forward: Forward, X: NDArray[Any], projection: Floats | None
+) -> Floats:
+    """Return phi of rows, (rows, features), the 1 last."""
+    hidden = hidden_size(network)
+    network, dtype = prepared(network, forward.device)
+    parts = []
+    with torch.no_grad(), network.drawing(forward.seed, forward.device):
+        for start in range(0, len(X), CHUNK):
+            x = forward.scaler.transform(X[start : start + CHUNK], dtype).to(forward.device)
+            parts.append(features(network, x)[1][:, :hidden].cpu().double().numpy())
+    phi = np.concatenate(parts)
+    phi = phi if projection is None else phi @ projection
+    return np.column_stack([phi, np.ones(len(phi))])
