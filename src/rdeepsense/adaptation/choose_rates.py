@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import t as student
 
+from rdeepsense.adaptation.evidence import spread
 from rdeepsense.adaptation.information import basis
 from rdeepsense.adaptation.rates import Filters, Rates, experts
 from rdeepsense.adaptation.streams import GroupStream
@@ -31,7 +32,7 @@ KEEP = ((0.98,), (0.99,), (0.997,))
 BETWEEN = (0.0, 0.1, 1.0)
 ETA = (0.02, 0.05, 0.1, 0.2)
 EVERY = (1, 10)  # rows for one label
-MOST_ROWS = 200  # of a group
+MOST_ROWS, MOST_GROUPS = 200, 8  # of a group, and of groups: one setting takes a second
 DF = 4.0
 FARTHEST = 1e6  # standard deviations, so that likelihoods stay numbers
 _WIDTH = np.sqrt((DF - 2) / DF)  # of a Student-t whose standard deviation is 1
@@ -54,6 +55,7 @@ def choose_rates(
     best = Rates() if start is None else start
     if not streams:
         return best
+    streams = [streams[k] for k in spread(len(streams), MOST_GROUPS)]
     if len({stream.phi.shape[1] for stream in streams}) != 1:
         raise InputError("streams differ in their number of features")
     grid = [

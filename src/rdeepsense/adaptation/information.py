@@ -13,6 +13,7 @@ most information are kept, and the 1.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from rdeepsense.arrays import Floats, Singles
 from rdeepsense.errors import InputError
@@ -26,11 +27,27 @@ def of_last_layer(root: Singles, hidden: int) -> Floats:
     root root^T is the inverse of a matrix that has the inputs between the two: its rows and columns
     for them are left out, as if they had never been read.
     """
-    inverse = np.linalg.inv(np.asarray(root, np.float64))
-    whole = inverse.T @ inverse
-    chosen = np.r_[np.arange(hidden), len(whole) - 1]
-    found: Floats = whole[np.ix_(chosen, chosen)]
+    whole = np.asarray(root, np.float64)  # L^-T, so that L L^T is the matrix
+    kept = np.r_[:hidden, len(whole) - 1]
+    lower = solve_triangular(whole, np.eye(len(whole))[:, kept]).T
+    found: Floats = lower @ lower.T
     return found
+
+
+def leading(information: Floats) -> Floats | None:
+    """Return the directions (features - 1, 64) of most information; None where few are enough."""
+    if len(information) - 1 <= MOST_FEATURES:
+        return None
+    vectors = np.linalg.eigh(information[:-1, :-1])[1]
+    return np.ascontiguousarray(vectors[:, : -KEPT - 1 : -1])
+
+
+def projecting(axes: Floats) -> Floats:
+    """Return the matrix that projects phi on these directions and keeps the 1."""
+    hidden, kept = axes.shape
+    onto = np.zeros((hidden + 1, kept + 1))
+    onto[:-1, :-1], onto[-1, -1] = axes, 1.0
+    return onto
 
 
 def basis(information: Floats, total: float, rows: float, between: float = 0.0) -> Floats:
@@ -40,15 +57,10 @@ def basis(information: Floats, total: float, rows: float, between: float = 0.0) 
             f"rows = {rows!r}, between = {between!r}, total = {total!r}; accepted: rows and total "
             "greater than 0, between at least 0"
         )
-    size = len(information)
-    axes = np.eye(size)
-    if size - 1 > MOST_FEATURES:
-        _, vectors = np.linalg.eigh(information[:-1, :-1])
-        axes = np.zeros((size, KEPT + 1))
-        axes[:-1, :-1] = vectors[:, : -KEPT - 1 : -1]
-        axes[-1, -1] = 1.0
-    covariance = np.linalg.inv(axes.T @ information @ axes * (rows / total))
+    axes = leading(information)
+    onto = np.eye(len(information)) if axes is None else projecting(axes)
+    covariance = np.linalg.inv(onto.T @ information @ onto * (rows / total))
     covariance = (covariance + covariance.T) / 2
     covariance[-1, -1] += between
-    found: Floats = axes @ np.linalg.cholesky(covariance)
+    found: Floats = onto @ np.linalg.cholesky(covariance)
     return found

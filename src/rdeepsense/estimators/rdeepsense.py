@@ -118,7 +118,8 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         alarm : the most probable that a stream without drift ever is called drifting; True is
             0.01, False watches nothing.
         pending : how many rows wait for their labels at most.
-        rates : what it learns by (`rdeepsense.adaptation.rates.Rates`); None is the default.
+        rates : what it learns by (`rdeepsense.adaptation.rates.Rates`); None is what `fit` chose on
+            groups that it left out, or the default where it was given none.
         state : a file of `Live.save`, to go on from; its own settings count then.
         """
         from rdeepsense.live.live import Live
@@ -127,7 +128,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         check_is_fitted(self)
         if state is not None:
             return Live.load(state, self.fitted_, self._rows)
-        known = Rates() if rates is None else rates
+        known = rates or self.fitted_.rates or Rates()
         settings = Settings.of(coverage, forget, labels, alarm, pending, known)
         return Live(self.fitted_, settings, self._rows)
 

@@ -11,9 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense.adaptation import replay
+from rdeepsense.adaptation.choose_rates import choose_rates
 from rdeepsense.adaptation.classes import AdaptedClasses, ClassPrior
 from rdeepsense.adaptation.numbers import AdaptedNumbers
 from rdeepsense.adaptation.prior import Prior
+from rdeepsense.adaptation.rates import Rates
 from rdeepsense.adaptation.streams import ClassStream, GroupStream
 from rdeepsense.arrays import Floats
 from rdeepsense.distributions import AnyDistribution, Categorical
@@ -105,6 +107,12 @@ def prior_of(streams: Sequence[Stream]) -> AnyPrior:
     if classes:
         return ClassPrior.choose(classes)
     return replay.chosen([stream for stream in streams if isinstance(stream, GroupStream)])
+
+
+def rates_of(streams: Sequence[Stream]) -> Rates | None:
+    """Choose what a live model learns by on the same groups; None for classes."""
+    numbers = [stream for stream in streams if isinstance(stream, GroupStream)]
+    return choose_rates(numbers) if numbers else None
 
 
 def _nothing_learnt(fitted: Fitted) -> GroupCorrection:

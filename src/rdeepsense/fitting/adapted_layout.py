@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rdeepsense.adaptation.information import MOST_FEATURES
 from rdeepsense.adaptation.prior import MOST_DIRECTIONS
 from rdeepsense.container import Header
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.last_hidden import MOST_FEATURES
 from rdeepsense.fitting.tensor_shapes import Numbers, Shapes, length
 from rdeepsense.model_file import Tensors
 

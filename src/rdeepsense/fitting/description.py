@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from rdeepsense.adaptation.rates import MOST_FILTERS, MOST_KEPT
 from rdeepsense.calibration import KINDS
 from rdeepsense.container import Header
 from rdeepsense.data.names import KEPT
@@ -80,6 +81,7 @@ OPTIONAL = {
     "encoding": OBJECT,
     "adaptation": OBJECT,
     "adapted": OBJECT,
+    "live": OBJECT,
 }
 PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
 NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}
@@ -146,6 +148,13 @@ DIGEST = Kind(
     "64 hexadecimal digits",
 )
 ADAPTATION = {"rows": number(1e-3, 1e9), "groups": COUNT}
+LIVE = {
+    "rows": number(1e-3, 1e9),
+    "within": number(1e-6, 1.0),
+    "between": number(0.0, LARGEST),
+    "keep": several(number(1e-6, MOST_KEPT), MOST_FILTERS, least=1),
+    "eta": number(1e-6, 1.0),
+}
 ADAPTED = {"labels": whole(1, MOST_STEPS), "source": DIGEST}
 EPISTEMIC = {"prior": number(1e-300, LARGEST), "calibrations": OBJECT}
 
@@ -179,6 +188,8 @@ def check_header(header: Header) -> None:
         raise InputError("lacks the field architecture")
     if "adaptation" in header:
         check_fields(header["adaptation"], ADAPTATION, at="adaptation.")
+    if "live" in header:
+        check_fields(header["live"], LIVE, at="live.")
     if "adapted" in header:
         check_fields(header["adapted"], ADAPTED, at="adapted.")
         if not {"adaptation", "epistemic", "architecture"} <= set(header):

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
+from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Calibration
 from rdeepsense.calibration.conformal import Conformal
@@ -100,6 +101,7 @@ class Fitted:
     guard: Guard | None = None  # None for files of before there was one
     adaptation: AnyPrior | None = None  # None where no groups were left out
     correction: GroupCorrection | None = None  # of a model that was adapted
+    rates: Rates | None = None  # of a live model; None where they were not chosen
 
     @property
     def networks(self) -> Networks:

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
+from rdeepsense.adaptation.information import leading, of_last_layer, projecting
 from rdeepsense.arrays import Floats
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.epistemic import Laplace, features
 from rdeepsense.fitting.passes import Forward, prepared
 
 CHUNK = 1_024
-MOST_FEATURES, PROJECTED = 128, 64
 
 
 @dataclass(frozen=True)
@@ -33,18 +32,13 @@ class LastHidden:
 
     @classmethod
     def of(cls, network: StochasticNetwork, laplace: Laplace) -> LastHidden:
-        """Take H = L L^T out of root = L^-T."""
-        root = laplace.root.astype(np.float64)
-        hidden = hidden_size(network)
-        kept = np.r_[:hidden, len(root) - 1]
-        lower = solve_triangular(root, np.eye(len(root))[:, kept]).T
-        whole = lower @ lower.T
-        if hidden <= MOST_FEATURES:
+        """Take the information out of the Laplace part."""
+        whole = of_last_layer(laplace.root, hidden_size(network))
+        axes = leading(whole)
+        if axes is None:
             return cls(whole, None)
-        axes = np.linalg.eigh(whole[:-1, :-1])[1][:, ::-1][:, :PROJECTED]
-        onto = np.zeros((hidden + 1, PROJECTED + 1))
-        onto[:-1, :-1], onto[-1, -1] = axes, 1.0
-        return cls(onto.T @ whole @ onto, np.ascontiguousarray(axes))
+        onto = projecting(axes)
+        return cls(onto.T @ whole @ onto, axes)
 
 
 def hidden_size(network: StochasticNetwork) -> int:

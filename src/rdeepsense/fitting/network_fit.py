@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
+from rdeepsense.fitting.adaptation import prior_of, rates_of
 from rdeepsense.fitting.budget_ladder import check_budget, need_of
 from rdeepsense.fitting.column_warnings import warn_of_columns
 from rdeepsense.fitting.epistemic import EpistemicPart
@@ -20,6 +21,7 @@ from rdeepsense.fitting.fitted import (
     with_conformal,
 )
 from rdeepsense.fitting.group_bank import leave_groups_out
+from rdeepsense.fitting.left_out_streams import left_out_streams
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.sampled_search import choose
 from rdeepsense.fitting.spec import FitSpec
@@ -65,6 +67,17 @@ def fit_networks(
             spec.after.calibration,
             trained.left_out,
         )
+    adaptation, rates = None, None
+    if epistemic is not None and trained.left_out is not None:
+        scaler = trained.target_scaler
+        streams = left_out_streams(
+            trained.left_out.folds,
+            forward,
+            rows.X,
+            trained.calibration,
+            None if scaler is None else scaler.scale,
+        )
+        adaptation, rates = prior_of(streams), rates_of(streams)
     training = trained.training
     if spec.budget is not None:
         own, shape = trainer.spec.architecture, rows.network_shape
@@ -91,5 +104,7 @@ def fit_networks(
         keep(trained.held_out, spec.after, rows.seed, rows.encoding),
         epistemic,
         guard=guard_for(rows, target, trained.target_scaler),
+        adaptation=adaptation,
+        rates=rates,
     )
     return with_conformal(fitted, rows, spec.device)

@@ -7,7 +7,7 @@ import math
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from rdeepsense import __version__, model_file
+from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration import KINDS, Calibration
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data.names import KEPT
@@ -46,7 +47,7 @@ from rdeepsense.fitting.target import Target, target_from_json
 from rdeepsense.fitting.tensor_layout import check_tensors
 from rdeepsense.fitting.trial import try_model
 from rdeepsense.guard import Guard
-from rdeepsense.model_file import Header, Tensors
+from rdeepsense.model_file import Header, Tensors, tupled
 
 
 def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -109,6 +110,8 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
     if fitted.adaptation is not None:
         header["adaptation"] = model_file.plain(prior_json(fitted.adaptation))
         tensors |= model_file.named("adaptation", prior_arrays(fitted.adaptation))
+    if fitted.rates is not None:
+        header["live"] = model_file.plain(asdict(fitted.rates))
     if fitted.correction is not None:
         header["adapted"] = fitted.correction.to_json()
         tensors |= model_file.named("adapted", fitted.correction.arrays())
@@ -158,7 +161,9 @@ def restore(
         )
     density = model_file.under("novelty", kept)
     guard = model_file.under("guard", kept)
-    adaptation, correction = None, None
+    adaptation, correction, rates = None, None, None
+    if "live" in header:
+        rates = Rates(**{name: tupled(value) for name, value in header["live"].items()})
     if "adaptation" in header:
         adaptation = prior_restored(header["adaptation"], model_file.under("adaptation", kept))
         if "adapted" in header:
@@ -183,6 +188,7 @@ def restore(
         Guard(**guard) if guard else None,
         adaptation,
         correction,
+        rates,
     )
     fitted = fitted.described(*(header.get(name) for name in KEPT))
     try_model(fitted)

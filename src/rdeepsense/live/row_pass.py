@@ -19,6 +19,7 @@ from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.epistemic.laplace import features
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import CPU, Fitted
+from rdeepsense.fitting.last_hidden import hidden_size
 from rdeepsense.fitting.passes import prepared
 
 
@@ -41,9 +42,7 @@ class RowPass:
                 "information was kept; accepted: RDeepSenseRegressor, RDeepSenseClassifier"
             )
         network, dtype = prepared(fitted.network, CPU)
-        layer = network.body.get_submodule(network.output)
-        assert isinstance(layer, torch.nn.Linear)
-        information = of_last_layer(fitted.epistemic.laplace.root, layer.in_features)
+        information = of_last_layer(fitted.epistemic.laplace.root, hidden_size(network))
         turned = basis(information, fitted.training.rows, rates.rows, rates.between)
         return cls(fitted, network, dtype, information, turned)
 
@@ -77,13 +76,8 @@ class RowPass:
 
     def digest(self) -> str:
         """Return SHA-256 of the trained numbers: states belong to one model."""
-        found = hashlib.sha256()
-        fitted = self.fitted
-        arrays = [value.numpy() for value in self.network.state_dict().values()]
-        for scaler in (fitted.inputs.scaler, fitted.target_scaler):
-            arrays += [] if scaler is None else [scaler.shift, scaler.scale]
-        if fitted.calibration is not None:
-            arrays += list(fitted.calibration.arrays().values())
-        for array in arrays:
-            found.update(np.ascontiguousarray(array, "<f8").tobytes())
+        found = hashlib.sha256(self.fitted.digest().encode())
+        if self.fitted.correction is not None:
+            for array in self.fitted.correction.arrays().values():
+                found.update(np.ascontiguousarray(array, "<f8").tobytes())
         return found.hexdigest()

@@ -1,4 +1,4 @@
-"""How far a new group may be from those trained on, learnt at `fit` from groups left out."""
+"""Groups that were left out at `fit`, as the streams that a new group's rows would be."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from rdeepsense.calibration import Calibration
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.fitting.adaptation import Stream, group_streams, prior_of
-from rdeepsense.fitting.correction import AnyPrior
+from rdeepsense.fitting.adaptation import Stream, group_streams
 from rdeepsense.fitting.epistemic import laplace_of
 from rdeepsense.fitting.last_hidden import LastHidden, last_hidden
 from rdeepsense.fitting.passes import Forward
@@ -38,13 +37,13 @@ class HiddenRows(Protocol):
     def group(self) -> NDArray[Any]: ...
 
 
-def left_out_prior(
+def left_out_streams(
     folds: Iterable[HiddenRows],
     forward: Forward,
     X: NDArray[Any],
     calibration: Calibration | None,
     unit: Floats | None,
-) -> AnyPrior:
+) -> list[Stream]:
     """Replay every group through the network that left it out, calibrated as the model is.
 
     X is the table that `trained_on` counts rows of; `unit` the targets' scale, None for classes.
@@ -57,4 +56,4 @@ def left_out_prior(
         dist = fold.dist if calibration is None else calibration.apply(fold.dist)
         rows = float(fold.trained_on.weight.sum())
         streams += group_streams(layer, rows, phi, dist, fold.y, fold.group, unit)
-    return prior_of(streams)
+    return streams
