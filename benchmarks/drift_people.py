@@ -1,7 +1,7 @@
 """People and records never trained on, before and after a few of their labels.
 
     RDEEPSENSE_DATA=... OMP_NUM_THREADS=1 python benchmarks/drift_people.py --task hapt|bpest
-        [--seeds 5] [--out FILE]
+        [--seeds 5] [--by block|record] [--out FILE]
 
 Activity: UCI HAPT, 24 users to train and choose on, 6 to judge by; 216 numbers of each window of
 240 samples (means and deviations of its spectra), dense layers. Windows to train on overlap, and
@@ -10,6 +10,8 @@ class, the first in time, are labels. The 216 numbers were settled after test fi
 2 were seen; copies and dropout after those of all seeds, by the NLL of training users left out in
 seeds 0 and 1, who are test users of other seeds. Blood pressure: 250 samples of PPG to 250 of
 pressure, a fifth of the 50-record blocks to judge by; the first k windows of a record are labels.
+Neighbouring records may be of one patient: `--by record` judges by a fifth of the records instead,
+whose neighbours are trained on, which is easier.
 
 Whatever is labelled for the largest k is left out of the test for every k, so that figures compare.
 How far adaptation may go, and the calibration, are chosen on the training groups alone: four
@@ -114,22 +116,23 @@ def hapt_people(folder: Path) -> People:
     )
 
 
-def bpest_people(folder: Path) -> People:
+def bpest_people(folder: Path, by: str = "block") -> People:
     task = bpest(folder)
     record = columns(folder / "bpest" / "windows.parquet")["record"].astype(np.int64)
-    assert task.groups is not None
+    unit = record if by == "record" else task.groups
+    assert unit is not None
     return People(
         task.X,
         task.y,
         record,
-        task.groups,
+        unit,
         task.X,
         task.y,
-        task.groups,
+        unit,
         (0, 1, 2, 5),
         lambda y, count: np.arange(len(y)) < count,
         lambda units: round(SHARE_OF_BLOCKS * len(units)),
-        6,
+        6 if by == "block" else 300,
     )
 
 
@@ -224,11 +227,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--task", choices=("hapt", "bpest"), required=True)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--by", choices=("block", "record"), default="block", help="of bpest")
     parser.add_argument("--out", type=Path, help="also write the figures to this JSON file")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    make = {"hapt": hapt_people, "bpest": bpest_people}[arguments.task]
-    people = make(data_folder())
+    folder = data_folder()
+    people = hapt_people(folder) if arguments.task == "hapt" else bpest_people(folder, arguments.by)
     print("seed   labels: accuracy, NLL; or MAE, coverage at 90 %, NLL", flush=True)
     seeds = []
     for seed in range(arguments.seeds):
