@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from mapie.regression import TimeSeriesRegressor
+from sklearn.linear_model import LinearRegression
 
 from rdeepsense.adaptation.trackers import (
     FARTHEST,
@@ -65,6 +67,23 @@ def test_adaptive_as_published(kind: str) -> None:
     rate = misses / len(levels)
     assert rate - ALPHA == pytest.approx((ALPHA - alpha_t) / (gamma * len(levels)), abs=1e-12)
     assert abs(rate - ALPHA) <= (0.9 + gamma) / (gamma * len(levels))
+
+
+def test_adaptive_as_mapie_has_it() -> None:
+    rng = np.random.default_rng(1)
+    gamma, rows = 0.003, 60
+    X, noise = rng.uniform(-1, 1, (400, 1)), rng.normal(size=400)
+    y = 2 * X[:, 0] + noise * np.where(np.arange(400) < 250, 0.1, 0.4)  # it grows noisier
+    line = LinearRegression().fit(X[:100], y[:100])
+    peer = TimeSeriesRegressor(line, method="aci", cv="prefit").fit(X[100:250], y[100:250])
+    state = Adaptive.start(ALPHA, gamma)
+    for x, truth in zip(X[250 : 250 + rows, None], y[250:], strict=False):
+        _, bounds = peer.predict(x, confidence_level=1 - ALPHA, allow_infinite_bounds=True)
+        low, high = bounds[0, :, 0]
+        state = state.after(not low < truth < high)
+        peer.adapt_conformal_inference(x, np.array([truth]), gamma=gamma)
+        assert state.alpha_t == pytest.approx(peer.current_alpha[ALPHA], abs=1e-9)
+    assert 0 < state.alpha_t < 0.75 * ALPHA
 
 
 @pytest.mark.parametrize("kind", ["alike", "drifting", "alternating"])
