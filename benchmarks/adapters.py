@@ -15,12 +15,10 @@ import csv
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pyarrow import parquet
 
+from rdeepsense.experiments.drift.files import columns, hapt_recordings, pressure_windows
 from rdeepsense.experiments.tasks import hhar, prepared
 from rdeepsense.experiments.tasks.bpest import LENGTH
 from rdeepsense.experiments.tasks.nycommute import EARTH_MILES, FEATURES, MINUTES, MOST_MPH
@@ -30,28 +28,19 @@ BLOCK = 50  # neighbouring records may be of one patient
 HAPT = ("walking", "upstairs", "downstairs", "sitting", "standing", "lying")
 
 
-def columns(path: Path) -> dict[str, NDArray[Any]]:
-    """A Parquet file as arrays."""
-    table = parquet.read_table(path)
-    return {name: table[name].to_numpy() for name in table.column_names}
-
-
 def bpest(folder: Path) -> Task:
     """Windows of PPG and pressure; a group is a block of 50 records."""
-    waves = columns(folder / "bpest" / "waves.parquet")
-    about = columns(folder / "bpest" / "windows.parquet")
-    steps = (waves[name].reshape(-1, LENGTH) for name in ("ppg_diff", "abp_diff"))
-    ppg, abp = (np.cumsum(step, axis=1, dtype=np.int32) for step in steps)
+    ppg, pressure, record = pressure_windows(folder)
     return Task(
         name="BPEst",
-        X=(ppg / 1023).astype(np.float32),
-        y=(abp * about["abp_gain"][:, None]).astype(np.float32),
+        X=ppg,
+        y=pressure,
         features=tuple(f"ppg_{i}" for i in range(LENGTH)),
         targets=tuple(f"abp_{i}" for i in range(LENGTH)),
         unit="mmHg",
         source="UCI Cuff-Less Blood Pressure Estimation, one part of four, 20 windows a record",
         simulated=False,
-        groups=about["record"].astype(np.int64) // BLOCK,
+        groups=record // BLOCK,
         grouped_by=f"{BLOCK}-record block",
     )
 
@@ -107,17 +96,6 @@ def gassen(folder: Path) -> Task:
         groups=table["batch"].astype(np.int64),
         grouped_by="batch",
     )
-
-
-def hapt_recordings(folder: Path) -> tuple[NDArray[Any], list[NDArray[Any]], dict[str, Any]]:
-    """HAPT's samples (time, 6) in g and rad/s, the places of each recording, and the table."""
-    table = columns(folder / "har" / "hapt.parquet")
-    acceleration = np.stack([table[name] for name in ("ax", "ay", "az")], axis=1) / 720
-    rotation = np.stack([table[name] for name in ("gx", "gy", "gz")], axis=1) * 0.000305433
-    signal = np.hstack([acceleration, rotation]).astype(np.float32)
-    key = np.stack([table[name].astype(np.int64) for name in ("user", "experiment", "segment")])
-    cuts = np.flatnonzero(np.any(np.diff(key, axis=1), axis=0)) + 1
-    return signal, np.split(np.arange(len(signal)), cuts), table
 
 
 def hapt(folder: Path) -> Task:

@@ -20,6 +20,7 @@ from rdeepsense.cli.inspect import inspect
 from rdeepsense.cli.metavars import say_types
 from rdeepsense.cli.predict import predict
 from rdeepsense.cli.profile import profile
+from rdeepsense.cli.replay import replay
 from rdeepsense.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: rich would name types of Python
     pretty_exceptions_enable=False,  # with --debug, Python's own traceback
 )
-WITH_MODELS = (fit, predict, evaluate, adapt, inspect, compare, export, profile)
+WITH_MODELS = (fit, predict, evaluate, adapt, replay, inspect, compare, export, profile)
 for command in (*WITH_MODELS, demo, reproduce, completion):
     app.command()(command)
 app.add_typer(benchmark, name="benchmark")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense.cli.benchmark_drift import drift
 from rdeepsense.cli.stopping import finished_cells, stoppable
 from rdeepsense.cli.terminal import Terminal, make_folder, rich_table, write_json
 from rdeepsense.cli.widths import widths_of
@@ -23,13 +24,15 @@ METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
 MOST_SPLITS = 9_999
 
 benchmark = typer.Typer(
-    help="Compare the methods on data sets with fixed splits.", no_args_is_help=True
+    help="Compare methods on data sets with fixed splits, and models in life.",
+    no_args_is_help=True,
 )
+benchmark.command()(drift)
 
 
 @benchmark.callback()
 def _group() -> None:
-    """Compare the methods on data sets with fixed splits."""
+    """Compare methods on data sets with fixed splits, and models in life."""
 
 
 @benchmark.command()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from typer.models import ArgumentInfo, OptionInfo
 
 WORDS: dict[object, str] = {bool: "", Path: "FILE", int: "NUMBER", float: "NUMBER", str: "TEXT"}
-COLUMNS = ("target", "groups", "ignore", "inputs")
+COLUMNS = ("target", "groups", "ignore", "inputs", "time")
 
 
 def say_types(command: Callable[..., Any] | None) -> None:

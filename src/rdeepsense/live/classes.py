@@ -70,8 +70,7 @@ class Classes:
         logs = self._logs(frozen, outlook)
         probs = np.einsum("ws,wsk->k", filters.weights, np.exp(logs))
         dist = Categorical((probs / probs.sum())[None], self.target.classes)
-        inside = np.log(np.maximum(probs, LEAST)) >= q[0] * np.log(1 - self.coverage)
-        return dist, (inside,)
+        return dist, (inside(probs, q[0], self.coverage),)
 
     def missed(self, interval: tuple[NDArray[Any], ...], truth: Floats) -> Booleans:
         """Tell whether a set missed."""
@@ -98,6 +97,12 @@ class Classes:
         moved = _logits(frozen) + outlook.shift
         found: Floats = log_softmax(moved[:, None] / STRETCHES[:, None], -1)
         return found
+
+
+def inside(probs: Floats, q: float, coverage: float) -> Booleans:
+    """Tell which classes the set of one row holds."""
+    found: Booleans = np.log(np.maximum(probs, LEAST)) >= q * np.log(1 - coverage)
+    return found
 
 
 def _logits(frozen: AnyDistribution) -> Floats:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from rdeepsense.adaptation.information import basis, of_last_layer
 from rdeepsense.adaptation.rates import Rates
-from rdeepsense.adaptation.streams import GroupStream
 from rdeepsense.arrays import Floats
-from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.distributions import AnyDistribution
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.epistemic.laplace import features
 from rdeepsense.errors import InputError
@@ -61,18 +60,6 @@ class RowPass:
         phi: Floats = np.concatenate([numbers[:, :hidden], numbers[:, -1:]], 1)
         dist: AnyDistribution = params.numpy()
         return self.fitted.finished(dist, X), phi
-
-    def stream(self, X: NDArray[Any], y: Floats) -> GroupStream:
-        """Return rows that the model was not trained on, with their labels, as a stream."""
-        scaler = self.fitted.target_scaler
-        if scaler is None:
-            raise InputError("streams of classes are another kind; accepted: a regressor")
-        dist, phi = self.features(X)
-        assert not isinstance(dist, Categorical)
-        error = (y - dist.quantile(0.5)).reshape(len(y), -1) / scaler.scale
-        variance = dist.var.reshape(len(y), -1) / scaler.scale**2
-        rows = float(self.fitted.training.rows)
-        return GroupStream(phi, error, variance, self.information, rows)
 
     def digest(self) -> str:
         """Return SHA-256 of the trained numbers: states belong to one model."""

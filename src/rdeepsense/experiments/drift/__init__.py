@@ -1,0 +1,1 @@
+"""Models in life, on real data: sensors that drift, people and records never trained on."""

@@ -1,0 +1,137 @@
+"""A replayed stream over time: coverage, error and width, the frozen model beside the live one.
+
+Lines are means over the latest rows. The band around the promised coverage is where 95 % of such
+shares lie when every interval holds with the promised probability, row by row independently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import binom
+
+from rdeepsense.arrays import Floats
+from rdeepsense.errors import require
+from rdeepsense.experiments.report.pictures import GRID, legend_below
+from rdeepsense.live.replayed import Replayed
+from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
+from rdeepsense.plot.literal import literal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHOWN = {"frozen": (VERMILION, "--"), "live": (BLUE, "-")}
+PARTS, FEWEST = 12, 30  # a line's mean is over this part of the stream, and so many rows at least
+MOST_POINTS = 800
+BAND = 0.95
+PANELS = ("coverage", "error", "width")
+
+
+def window_of(rows: int) -> int:
+    """Return over how many of the latest rows lines are means."""
+    return min(rows, max(FEWEST, rows // PARTS))
+
+
+def rolling(values: Floats, window: int) -> tuple[Floats, Floats]:
+    """Return the mean of the latest `window` values that are numbers, and how many those are.
+
+    Row k has a mean once `window` rows have come and one of them has a value; else NaN.
+    """
+    known = ~np.isnan(values)
+    sums = np.cumsum(np.r_[0.0, np.where(known, values, 0.0)])
+    counts = np.cumsum(np.r_[0, known])
+    first = np.maximum(np.arange(1, len(values) + 1) - window, 0)
+    ends = np.arange(1, len(values) + 1)
+    count = np.where(ends >= window, counts[ends] - counts[first], 0).astype(np.float64)
+    mean = np.full(len(values), np.nan)
+    some = count > 0
+    mean[some] = (sums[ends] - sums[first])[some] / count[some]
+    return mean, count
+
+
+def replay_panels(found: Replayed, unit: str = "") -> list[Figure]:
+    """Draw each panel as a figure of its own, for a page."""
+    figures = []
+    for name in PANELS:
+        figure: Figure = require("matplotlib.figure", "report").Figure(
+            figsize=(5.6, 3.4), layout="constrained"
+        )
+        _draw(figure.subplots(), found, name, unit)
+        figures.append(literal(figure))
+    return figures
+
+
+def replay_figure(found: Replayed, title: str, unit: str = "") -> Figure:
+    """Draw coverage and error side by side, as one picture."""
+    figure: Figure = require("matplotlib.figure", "report").Figure(
+        figsize=(10.5, 3.8), layout="constrained"
+    )
+    figure.suptitle(title, fontsize=LARGE, color=INK)
+    for axes, name in zip(figure.subplots(1, 2), PANELS, strict=False):
+        _draw(axes, found, name, unit)
+    return literal(figure)
+
+
+def _draw(axes: Axes, found: Replayed, panel: str, unit: str) -> None:
+    rows = len(found.labelled)
+    window = window_of(rows)
+    shown = np.unique(np.linspace(0, rows - 1, min(rows, MOST_POINTS)).astype(int))
+    count = rolling(found.ways["live"].held, window)[1]
+    if panel == "coverage":
+        _promise(axes, found.coverage, shown, count[shown])
+    for way, (colour, dash) in SHOWN.items():
+        told = found.ways[way]
+        values = {"coverage": told.held, "error": told.error, "width": told.width}[panel]
+        line = rolling(values, window)[0][shown]
+        axes.plot(shown + 1, line, color=colour, linestyle=dash, linewidth=1.8, label=way)
+    axes.set_xlim(0, rows)
+    bottom, top = axes.get_ylim()
+    if panel == "coverage":
+        axes.set_ylim(min(max(bottom, 0.0), 0.5), 1.02)
+    else:
+        axes.set_ylim(0, 1.08 * top)
+    if found.alarm is not None:
+        axes.axvline(found.alarm, color=INK, linestyle=":", linewidth=1.4, label="alarm")
+    _finish(axes, *_words(found, unit)[panel], window)
+
+
+def _promise(axes: Axes, coverage: float, shown: Floats, count: Floats) -> None:
+    """Draw the promised share, and where it lies by chance alone."""
+    some = count > 0
+    ends: Callable[[float], Floats] = lambda p: (  # noqa: E731
+        binom.ppf(p, count[some], coverage) / count[some]
+    )
+    low, high = ends((1 - BAND) / 2), ends((1 + BAND) / 2)
+    axes.fill_between(shown[some] + 1, low, high, color=GREY, alpha=0.25, linewidth=0,
+                      label="by chance")  # fmt: skip
+    axes.axhline(coverage, color=GREY, linewidth=1.2)
+
+
+def _words(found: Replayed, unit: str) -> dict[str, tuple[str, str]]:
+    """Return title and label of each panel."""
+    percent, of = f"{100 * found.coverage:g} %", f", {unit}" if unit else ""
+    if found.is_classes:
+        return {
+            "coverage": (f"Sets that hold the truth, {percent} promised", "share of rows"),
+            "error": ("Wrong answers", "share of rows"),
+            "width": ("Size of the set", "classes"),
+        }
+    return {
+        "coverage": (f"Intervals that hold the truth, {percent} promised", "share of rows"),
+        "error": ("Error", f"mean absolute error{of}"),
+        "width": ("Width of the interval", f"mean width{of}"),
+    }
+
+
+def _finish(axes: Axes, title: str, y: str, window: int) -> None:
+    axes.set_title(title, fontsize=NORMAL, color=INK, loc="left")
+    axes.set_xlabel(f"row of the stream; means of the latest {window:,}", fontsize=SMALL)
+    axes.set_ylabel(y, fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
+    axes.grid(color=GRID, linewidth=0.6)
+    legend_below(axes, ncols=4)

@@ -1,0 +1,55 @@
+"""Charts of a replayed stream: means over the latest rows, and a page of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rdeepsense.experiments.report.replay_figures import replay_panels, rolling, window_of
+from rdeepsense.experiments.report.replay_page import replay_page, replay_table
+from rdeepsense.live.replayed import WAYS, Replayed, Told
+
+
+def stream(alarm: int | None) -> Replayed:
+    rng = np.random.default_rng(0)
+    ways = {}
+    for number, way in enumerate(WAYS):
+        error = rng.exponential(10.0**number, 400)
+        error[::5] = np.nan
+        held = np.where(np.isnan(error), np.nan, (rng.random(400) < 0.9).astype(float))
+        ways[way] = Told(error, held, np.full(400, 2.0 + number), error / 2)
+    known = ~np.isnan(ways["live"].error)
+    return Replayed(ways, 0.9, known, known, alarm, False)
+
+
+def test_rolling_means_by_hand() -> None:
+    nan = np.nan
+    mean, count = rolling(np.array([1.0, nan, 3.0, 5.0, nan, nan, nan]), 3)
+    np.testing.assert_array_equal(mean, [nan, nan, 2.0, 4.0, 4.0, 5.0, nan])
+    assert count.tolist() == [0, 0, 2, 2, 2, 1, 0]
+    assert (window_of(10), window_of(100), window_of(1200)) == (10, 30, 100)
+
+
+def test_lines_are_rolling_means_and_the_alarm_is_marked() -> None:
+    found = stream(alarm=123)
+    coverage = replay_panels(found)[0].axes[0]
+    lines = {line.get_label(): line for line in coverage.lines}
+    for way in ("frozen", "live"):
+        drawn = lines[way].get_ydata()
+        np.testing.assert_array_equal(drawn, rolling(found.ways[way].held, window_of(400))[0])
+    assert list(lines["alarm"].get_xdata()) == [123, 123]
+    assert "alarm" not in {
+        line.get_label() for line in replay_panels(stream(None))[1].axes[0].lines
+    }
+
+
+def test_the_page_holds_the_table_and_text_is_escaped() -> None:
+    found = stream(alarm=None)
+    page = replay_page("<y>", "a & b", found)
+    assert "<h1>&lt;y&gt;</h1>" in page
+    assert "a &amp; b" in page
+    for row in replay_table(found).rows:
+        for cell in row:
+            assert cell in page
+    assert "dotted line" not in page
+    assert replay_table(found).rows[-1] == ["alarm", "-", "none"]
+    assert "http" not in page.replace("http://www.w3.org", "")
