@@ -29,7 +29,6 @@ class RowPass:
     fitted: Fitted
     network: StochasticNetwork
     dtype: torch.dtype
-    information: Floats  # of the training rows, (hidden + 1, hidden + 1)
     turned: Floats  # (hidden + 1, directions)
 
     @classmethod
@@ -43,15 +42,10 @@ class RowPass:
         network, dtype = prepared(fitted.network, CPU)
         information = of_last_layer(fitted.epistemic.laplace.root, hidden_size(network))
         turned = basis(information, fitted.training.rows, rates.rows, rates.between)
-        return cls(fitted, network, dtype, information, turned)
+        return cls(fitted, network, dtype, turned)
 
     def __call__(self, X: NDArray[Any]) -> tuple[AnyDistribution, Floats]:
         """Return the calibrated distribution of checked rows, and psi (rows, directions)."""
-        dist, phi = self.features(X)
-        return dist, phi @ self.turned
-
-    def features(self, X: NDArray[Any]) -> tuple[AnyDistribution, Floats]:
-        """Return the calibrated distribution of checked rows, and phi (rows, hidden + 1)."""
         x = self.fitted.inputs.scaler.transform(X, self.dtype)
         with torch.no_grad(), self.network.drawing(0, CPU):
             params, seen = features(self.network, x)
@@ -59,7 +53,7 @@ class RowPass:
         hidden = len(self.turned) - 1
         phi: Floats = np.concatenate([numbers[:, :hidden], numbers[:, -1:]], 1)
         dist: AnyDistribution = params.numpy()
-        return self.fitted.finished(dist, X), phi
+        return self.fitted.finished(dist, X), phi @ self.turned
 
     def digest(self) -> str:
         """Return SHA-256 of the trained numbers: states belong to one model."""
