@@ -65,7 +65,4 @@ def test_what_is_refused(run: Any, fitted: Path) -> None:
     assert run(*model, "there", "--overwrite", "--quiet").out == ""
     assert "'nothing'" in run(*model, "mine", "--target", "nothing").err
     assert not (fitted / "mine").exists()
-    assert (
-        "an adapted model cannot be exported"
-        in run("export", "there", "--to", "folded", "-o", "f").err
-    )
+    assert run("export", "there", "--to", "folded", "-o", "f").code == 0

@@ -70,6 +70,44 @@ def test_c99_passes_its_self_test(run: Any, model: Path, dtype: str) -> None:
 
 
 @needs_cc
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_c99_that_learns_on_passes_its_self_test(run: Any, model: Path, dtype: str) -> None:
+    options = ["--dtype", dtype, "--name", "Tank 7", "--live", "--coverage", "0.8"]
+    result = run("export", model, "--to", "c99", *options, "-o", "out")
+    assert result.code == 0, result.err
+    assert "learning on    716 bytes of state, 92 a row that waits" in result.out
+    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    subprocess.run([*command, "selftest.c", "model.c", "weights.c"], cwd="out", check=True)
+    done = subprocess.run(["./a.out"], cwd="out", capture_output=True, text=True)
+    assert done.stdout == "self-test passed\n"
+    report = json.loads(Path("out/report.json").read_text())["live"]
+    assert report["coverage"] == 0.8
+    assert "tank_7_observe(&state, &row, y);" in Path("out/README.md").read_text()
+    sizes = '#include "model.h"\nint sizes[2] = {sizeof(tank_7_state), sizeof(tank_7_row)};\n'
+    check = f"typedef char same[sizeof(tank_7_state) == {report['state_bytes']} ? 1 : -1];\n"
+    Path("out/sizes.c").write_text(sizes + check)
+    subprocess.run([*command, "-c", "sizes.c"], cwd="out", check=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--to", "onnx", "--live"], "is not for"),
+        (["--to", "c99", "--coverage", "0.8"], "--coverage 0.8 is for --live"),
+        (["--to", "c99", "--live", "--coverage", "1.5"], "between 0 and 1"),
+        (["--to", "c99", "--live", "--epistemic", "laplace"], "leave one of them out"),
+    ],
+)
+def test_what_cannot_learn_on_is_refused(
+    run: Any, model: Path, options: list[str], said: str
+) -> None:
+    result = run("export", model, *options, "-o", "out")
+    assert result.code == 1
+    assert said in " ".join(result.err.split())
+    assert not Path("out").exists()
+
+
+@needs_cc
 def test_is_sure_accepts_the_chosen_share(run: Any, model: Path) -> None:
     run("export", model, "--to", "c99", "-o", "out", "--sure", "0.75")
     sure = json.loads(Path("out/report.json").read_text())["sure"]

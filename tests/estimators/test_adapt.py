@@ -202,9 +202,7 @@ def test_bad_labels_are_refused(
         model.adapt(np.ones((1, 3)), [1.0])
 
 
-def test_what_an_adapted_model_does_not_do_is_said(
-    model: RDeepSenseRegressor, tmp_path: Path
-) -> None:
+def test_what_an_adapted_model_does_not_do_is_said(model: RDeepSenseRegressor) -> None:
     mine = model.adapt(NEW.X[:3], NEW.y[:3])
     with pytest.raises(InputError, match="ask the model that it was adapted from"):
         mine.predict_dist(NEW.X, epistemic="laplace")
@@ -212,10 +210,6 @@ def test_what_an_adapted_model_does_not_do_is_said(
         mine.epistemic_std(NEW.X)
     with pytest.raises(InputError, match="predicts in one pass"):
         mine.predict_dist(NEW.X, samples=5)
-    for to in ("folded", "c99", "onnx"):
-        with pytest.raises(InputError, match="an adapted model cannot be exported"):
-            rds.export(mine, tmp_path / to, to=to)
-        assert not (tmp_path / to).exists()
 
 
 def test_methods_without_one_last_layer_say_what_can_adapt() -> None:

@@ -42,6 +42,9 @@ OPTIONS = {
     "sure_share": "--sure",
     "fine_tune": "--fine-tune",
     "name": "--name",
+    "live": "--live",
+    "coverage": "--coverage",
+    "features": "--features",
 }
 
 
@@ -112,6 +115,17 @@ def export(
             "std or probs. Fully-connected networks; not with int8."
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="c99: the C learns on from labels, as model.live() does."),
+    ] = False,
+    coverage: Annotated[
+        float, typer.Option(help="c99 with --live: of the intervals that are tracked.")
+    ] = 0.9,
+    features: Annotated[
+        bool,
+        typer.Option("--features", help="onnx: the last hidden layer's numbers come out as well."),
+    ] = False,
     quiet: Quiet = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -139,6 +153,9 @@ def export(
             sure_share=sure,
             fine_tune=fine_tune,
             name=name,
+            live=live,
+            coverage=coverage,
+            features=features,
             progress=progress_for(not quiet),
         )
     _report(terminal, report, fine_tune)
@@ -204,6 +221,12 @@ def _report_cost(terminal: Terminal, report: C99Report) -> None:
             f"code, stack    {size.code_in_flash:,} and {size.stack:,} bytes ({size.measured_with})"
         )
     terminal.line(f"scratch        {size.ram_scratch:,} bytes of RAM")
+    if report.live is not None:
+        found_live = report.live
+        terminal.line(
+            f"learning on    {found_live.state_bytes:,} bytes of state, {found_live.row_bytes:,} a "
+            f"row that waits, {found_live.multiply_adds_of_a_label:,} multiply-adds a label"
+        )
 
 
 def _report_quality(terminal: Terminal, quality: Quality | None, fine_tune: bool) -> None:

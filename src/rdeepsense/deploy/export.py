@@ -7,8 +7,10 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
+from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.export import export_c99
 from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
@@ -30,6 +32,10 @@ def export(
     sure_share: float = 0.9,
     fine_tune: bool = False,
     name: str = "model",
+    live: bool = False,
+    coverage: float = 0.9,
+    rates: Rates | None = None,
+    features: bool = False,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -41,7 +47,8 @@ def export(
     Parameters
     ----------
     model : a fitted `RDeepSenseRegressor` or `RDeepSenseClassifier`. Networks that are fully
-        connected with ReLU go to every format, others to ONNX alone.
+        connected with ReLU go to every format, others to ONNX alone. Of one that was adapted,
+        what it has learnt goes into the last layer.
     path : the file to write; for "c99" the folder.
     to : "folded" (one file that `rdeepsense.deploy.load` runs with numpy alone), "c99" (C source
         for firmware) or "onnx" (for ONNX Runtime).
@@ -54,6 +61,13 @@ def export(
     sure_share : share of the rows that `is_sure` shall accept (c99).
     fine_tune : where int8 is beyond `max_nll_change`, train the weights to round better.
     name : beginning of every name in the C (c99).
+    live : the C also learns on from labels, as `model.live()` does: `model_live` and
+        `model_observe` (c99; numbers, not classes).
+    coverage : of the intervals that it tracks (c99, live).
+    rates : what it learns by, `rdeepsense.adaptation.rates.Rates`; None is what `fit` chose on
+        groups that it left out, or the default where it was given none (c99, live).
+    features : the last hidden layer's numbers come out as well, as "features", so that the host
+        can learn on (onnx, float32; fully-connected networks).
     progress : told how far fine-tuning is.
 
     Returns
@@ -65,13 +79,26 @@ def export(
     InputError : a model, option or row that cannot be used, or an export that predicts worse than
         `max_nll_change` allows. Nothing is written then.
     """
-    options = Options(dtype, epistemic, max_nll_change, sure_share, fine_tune, name)
+    options = Options(
+        dtype,
+        epistemic,
+        max_nll_change,
+        sure_share,
+        fine_tune,
+        name,
+        live,
+        coverage,
+        rates,
+        features,
+    )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
+    if to == "c99":
+        labelled = LabelledRows.of(fitted, rows)
+        return export_c99(fitted, place, options, labelled, progress)
+    check_steady(fitted, to)
+    fitted = settled(fitted, epistemic)
     if to == "folded":
         save(fold_fitted(fitted, epistemic), place)
         return ExportReport(to, place, None)
-    labelled = LabelledRows.of(fitted, rows)
-    if to == "c99":
-        return export_c99(fitted, place, options, labelled, progress)
-    return export_onnx(fitted, place, options, labelled, progress)
+    return export_onnx(fitted, place, options, LabelledRows.of(fitted, rows), progress)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
 
 FORMATS = ("folded", "c99", "onnx")
 # The types that weights may be stored in, and the other options that are heard.
 STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
+STREAM = ("live", "coverage", "rates")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
-HEARD = {"folded": ("epistemic",), "c99": (*JUDGED, "sure_share", "name"), "onnx": JUDGED}
+HEARD = {
+    "folded": ("epistemic",),
+    "c99": (*JUDGED, "sure_share", "name", *STREAM),
+    "onnx": (*JUDGED, "features"),
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,10 @@ class Options:
     sure_share: float = 0.9
     fine_tune: bool = False
     name: str = "model"
+    live: bool = False
+    coverage: float = 0.9
+    rates: Rates | None = None
+    features: bool = False
 
 
 def check_options(to: str, options: Options, rows_given: bool = False) -> None:
@@ -45,6 +55,14 @@ def check_options(to: str, options: Options, rows_given: bool = False) -> None:
     if options.fine_tune and options.dtype != "int8":
         raise InputError(
             f"fine_tune=True is for dtype='int8'; {options.dtype} is exported as it was trained"
+        )
+    for name in ("coverage", "rates"):
+        if name in given and not options.live:
+            raise InputError(f"{name}={given[name]} is for live=True")
+    if options.live and options.epistemic is not None:
+        raise InputError(
+            f"epistemic={options.epistemic!r} is not for live=True, which learns what rows were "
+            "unlike; leave one of them out"
         )
     if not 0 < options.sure_share < 1:
         raise InputError(f"sure_share={options.sure_share!r} must lie between 0 and 1")

@@ -83,6 +83,8 @@ class Int8Network:
     per_scale: NDArray[np.float32] | None = None  # what an embedding needs, as it is
     embedding: StoredEmbedding | None = None
     encoding: Encoding | None = None
+    unit: Floats | None = None  # what a step of each last hidden unit stands for, in their order
+    order: NDArray[np.intp] | None = None  # which of the trained units they are
 
     def inputs(self, X: NDArray[Any]) -> NDArray[np.int64]:
         """Round to whole numbers from 0 to 2 levels."""
@@ -185,7 +187,9 @@ def together(network: Int8Network, X: NDArray[Any]) -> Int8Network:
             factor=layer.factor[order],
         )
         layers[k + 1] = replace(after, weight=after.weight[:, order])
-    return replace(network, layers=tuple(layers))
+    if network.unit is None:
+        return replace(network, layers=tuple(layers))
+    return replace(network, layers=tuple(layers), unit=network.unit[order], order=order)
 
 
 def _fours(fires: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -258,7 +262,8 @@ def integers(
         layers.append(Int8Layer(weight, in_sums.astype(np.float32), factor, least[k + 1]))
         if k < len(units):
             z, (q, step), zero = np.maximum(target, 0.0), to_bytes(layers[k], q, step), 0
-    return replace(made, layers=tuple(layers), head_bias=bias.astype(np.float32))
+    unit = units[-1] if units else None
+    return replace(made, layers=tuple(layers), head_bias=bias.astype(np.float32), unit=unit)
 
 
 def _without_layers(ready: Standardised, levels: int, reach: float) -> Int8Network:

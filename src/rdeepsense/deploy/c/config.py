@@ -5,6 +5,7 @@ from __future__ import annotations
 from rdeepsense.deploy.c.encoding import encoding_sizes, encoding_switches
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.links import macros
+from rdeepsense.deploy.c.narrowing import narrow_config
 from rdeepsense.deploy.c.tables import Table, is_shifted
 from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.quantise import BLOCK, BYTE, Int8Network
@@ -34,6 +35,9 @@ def switches(model: CModel) -> dict[str, bool]:
         "LAPLACE_READS_HIDDEN": laplace is not None and model.hidden > 0,
         "LAPLACE_READS_INPUTS": laplace is not None and model.hidden + 1 < len(laplace.root),
         "DROPOUT": False,  # for what a model's cost is compared with
+        "NARROWED": model.narrowing is not None,
+        "LIVE": model.live is not None,
+        "TAILS": model.live is not None and model.live.freedom is not None,
         **{f"USES_{name.upper()}": name in used for name in FUNCTIONS},
     }
 
@@ -68,6 +72,10 @@ def config(model: CModel, tables: list[Table]) -> str:
     if model.laplace is not None:
         lines.append(f"#define LAPLACE_ROWS {len(model.laplace.root)}")
         lines.append(f"#define LAPLACE_HIDDEN {model.hidden} /* rows before those of the inputs */")
+    if model.narrowing is not None:
+        lines += narrow_config(model.narrowing, model.hidden)
+    if model.live is not None:
+        lines += model.live.config(model.hidden)
     link = _link(model)[0]
     return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
 
@@ -78,6 +86,7 @@ def scratch_bytes(model: CModel) -> int:
     embedding = model.network.embedding
     more = 0 if embedding is None else sum(embedding.weight.shape[1:])
     more += 0 if model.encoding is None else model.network_inputs
+    more += 0 if model.live is None and model.narrowing is None else 1
     if isinstance(model.network, Int8Network):
         return _up(4 * sums + 4 * columns + 2 * ins, 4) + 4 * more
     more += 0 if model.laplace is None else len(model.laplace.root)
@@ -91,8 +100,10 @@ def rooms(model: CModel) -> tuple[int, int, int]:
 
 
 def _link(model: CModel) -> tuple[str, set[str]]:
-    """The macros of the link, and the functions that it and a Laplace part need."""
+    """The macros of the link, and the functions that it, a Laplace part and a stream need."""
     needed = set() if model.laplace is None else {"sqrt"}
+    needed |= set() if model.narrowing is None else {"sqrt"}
+    needed |= set() if model.live is None else {"sqrt", "exp"}
     if not isinstance(model.link, LocationWidth):
         return "", needed
     outputs = f"{model.name.upper()}_OUTPUTS"

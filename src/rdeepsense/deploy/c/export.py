@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.readme import readme
-from rdeepsense.deploy.c.report import C99Report, EmbeddingCost, EpistemicCost, Sizes, layer_costs
+from rdeepsense.deploy.c.report import (
+    C99Report,
+    EmbeddingCost,
+    EpistemicCost,
+    LiveCost,
+    Sizes,
+    layer_costs,
+)
 from rdeepsense.deploy.c.selftest import selftest
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.deploy.fold_adapted import narrowing, settled
+from rdeepsense.deploy.fold_live import fold_live
 from rdeepsense.deploy.folded.runner import MeanStd, Runner
 from rdeepsense.deploy.judge import judge, stored_network
 from rdeepsense.deploy.labelled_rows import LabelledRows
@@ -37,12 +48,19 @@ def export_c99(
 ) -> C99Report:
     """Write the C of a model and the report of it."""
     check_folder(folder)
-    folded = fold_fitted(fitted, options.epistemic)
-    network, tuned = stored_network(fitted, folded, rows, options, progress)
+    plain = settled(fitted, options.epistemic)
+    folded = replace(
+        fold_fitted(plain, options.epistemic),
+        narrowing=narrowing(fitted, options.dtype, options.live),
+    )
+    network, tuned = stored_network(plain, folded, rows, options, progress)
     running = NetworkRunner(folded, network)
     found = judge(running, fitted, rows, options, tuned)
     sure = sure_thresholds(running, rows.X, options.sure_share)
-    source = Source(folded, network, options.name, sure)
+    live = None
+    if options.live:
+        live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
+    source = Source(folded, network, options.name, sure, live)
     files = {
         "model.h": header(source),
         "model.c": source.code(),
@@ -65,6 +83,7 @@ def export_c99(
         Sizes.of(source, files),
         None if sure is None else tuple(float(v) for v in sure),
         None if embedding is None else EmbeddingCost.of(embedding),
+        None if live is None else LiveCost.of(live, source.model.outputs),
     )
     content = report.to_json()
     files["README.md"] = readme(source, content)

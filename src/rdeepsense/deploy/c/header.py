@@ -39,6 +39,7 @@ def sizes(source: Source) -> str:
         f"#define {name}_REACH {number(model.network.reach)}",
         *_factors(model, name),
         *level_macros(model),
+        *([] if model.live is None else model.live.sizes(name)),
     ]
     if model.sure is not None and model.is_classifier:
         lines += ["", "/* The least probability that is sure. */"]

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Singles
+from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.text import identifier
 from rdeepsense.deploy.folded.facts import Intervals, Texts
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.narrowing import Narrowing
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
@@ -61,6 +63,8 @@ class CModel:
     target_units: Texts | None
     version: str
     source: str
+    live: CLive | None = None
+    narrowing: Narrowing | None = None
 
     @property
     def inputs(self) -> int:
@@ -94,7 +98,11 @@ class CModel:
 
 
 def c_model(
-    folded: Folded, network: FloatNetwork | Int8Network, name: str, sure: Floats | None
+    folded: Folded,
+    network: FloatNetwork | Int8Network,
+    name: str,
+    sure: Floats | None,
+    live: CLive | None = None,
 ) -> CModel:
     """Take from a folded model what its C needs."""
     check_folded(folded)
@@ -129,6 +137,8 @@ def c_model(
         target_units=facts.target_units,
         version=facts.version,
         source=facts.source,
+        live=live,
+        narrowing=folded.narrowing,
     )
 
 

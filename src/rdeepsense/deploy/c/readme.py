@@ -19,6 +19,18 @@ EXAMPLE = """    float x[MODEL_INPUTS] = { /* sensor values */ };
 """
 
 
+LEARNING = """## Learning on
+
+    static model_state state; /* yours: store it as it is, and go on */
+    model_row row;            /* keep it until the label comes; rows may wait in a ring */
+    float low[MODEL_OUTPUTS], high[MODEL_OUTPUTS];
+    model_begin(&state);
+    status = model_live(&state, x, &row, mean, std, low, high, scratch);
+    model_observe(&state, &row, y); /* late, in any order, or never */
+
+"""
+
+
 def readme(source: Source, report: dict[str, Any]) -> str:
     """What the folder holds, how to call it, what it costs and how good it is."""
     model, size = source.model, report["bytes"]
@@ -49,6 +61,7 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         *_embedding(report),
         "",
         *_epistemic(source, report),
+        *_live(source, report),
         "## Inputs",
         "",
         *_ranges(source),
@@ -189,5 +202,22 @@ def _epistemic(source: Source, report: dict[str, Any]) -> list[str]:
         "doubt about what was learnt, as `epistemic_std(X)` gives it: the Laplace approximation of",
         f"the last layer, the upper triangle of a matrix of {matrix} x {matrix} in float32, "
         f"{report['epistemic']['bytes_in_flash']:,} bytes.",
+        "",
+    ]
+
+
+def _live(source: Source, report: dict[str, Any]) -> list[str]:
+    """What learns on, and what that takes."""
+    if "live" not in report:
+        return []
+    found = report["live"]
+    return [
+        *renamed(LEARNING, source.name).splitlines(),
+        f"The interval is of {100 * found['coverage']:g} %, and follows how often it held. A label "
+        "that is NaN or infinite is refused.",
+        "",
+        f"- {found['state_bytes']:,} bytes of state (RAM), {found['row_bytes']:,} of each row that "
+        "waits for its label",
+        f"- {found['multiply_adds_of_a_label']:,} multiply-adds a label",
         "",
     ]

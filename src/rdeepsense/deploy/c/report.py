@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.measure import code_and_stack
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.folded.embedding import Embedding
@@ -60,6 +61,24 @@ class EmbeddingCost:
 
 
 @dataclass(frozen=True)
+class LiveCost:
+    """What learning on takes: bytes of RAM, and multiply-adds of a label."""
+
+    coverage: float
+    filters: int
+    directions: int
+    state_bytes: int
+    row_bytes: int  # of each row that waits for its label
+    multiply_adds_of_a_label: int
+
+    @classmethod
+    def of(cls, live: CLive, outputs: int) -> LiveCost:
+        state, row = live.state_bytes(outputs), live.row_bytes(outputs)
+        cost = live.multiply_adds(outputs)
+        return cls(live.coverage, live.filters, live.directions, state, row, cost)
+
+
+@dataclass(frozen=True)
 class Sizes:
     """Bytes; of code and stack None where no compiler could measure them."""
 
@@ -92,6 +111,7 @@ class C99Report(ExportReport):
     bytes: Sizes
     sure: tuple[float, ...] | None  # what `is_sure` compares with
     embedding: EmbeddingCost | None = None
+    live: LiveCost | None = None
 
     @property
     def kept_float32(self) -> list[int]:
@@ -107,7 +127,7 @@ class C99Report(ExportReport):
     def to_json(self) -> dict[str, object]:
         """Give the content of report.json."""
         facts = self.facts
-        parts = {"epistemic": self.epistemic, "embedding": self.embedding}
+        parts = {"epistemic": self.epistemic, "embedding": self.embedding, "live": self.live}
         known = {name: asdict(part) for name, part in parts.items() if part is not None}
         return {
             "name": self.name,

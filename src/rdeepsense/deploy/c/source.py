@@ -11,6 +11,7 @@ from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.assemble import RUNTIME, Assembly
 from rdeepsense.deploy.c.config import config, scratch_bytes, switches
 from rdeepsense.deploy.c.inputs import CModel, c_model
+from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.tables import Table, tables_of
 from rdeepsense.deploy.c.text import remark, table
 from rdeepsense.deploy.folded.model import Folded
@@ -21,7 +22,8 @@ from rdeepsense.deploy.quantise import Int8Network
 class Source:
     """The C of one model: the runtime, with the model's own tables and configuration.
 
-    `sure` is the largest std of each output, or the least probability, that `is_sure` accepts.
+    `sure` is the largest std of each output, or the least probability, that `is_sure` accepts;
+    with `live` the model learns on.
     """
 
     def __init__(
@@ -30,11 +32,12 @@ class Source:
         network: FloatNetwork | Int8Network,
         name: str = "model",
         sure: Floats | None = None,
+        live: CLive | None = None,
     ) -> None:
         self.folded = folded
         self.network = network
         self.sure = sure
-        self.model: CModel = c_model(folded, network, name, sure)
+        self.model: CModel = c_model(folded, network, name, sure, live)
         self.name = self.model.name
         self.tables: list[Table] = tables_of(self.model)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.encoding import encoding_arrays
 from rdeepsense.deploy.c.inputs import CModel
+from rdeepsense.deploy.c.narrowing import narrow_arrays, narrow_lengths
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.deploy.stored_embedding import StoredEmbedding
@@ -70,6 +71,11 @@ def tables_of(model: CModel) -> list[Table]:
         tables.append(Table("float", "root", _triangle(model.laplace.root, network)))
         tables.append(Table("float", "gain", model.laplace.gain))
         tables.append(Table("float", "epistemic", model.laplace.std))
+    if model.narrowing is not None:
+        narrow = narrow_arrays(model.narrowing)
+        tables += [Table("float", name, values) for name, values in narrow.items()]
+    if model.live is not None:
+        tables += [Table("float", name, values) for name, values in model.live.arrays().items()]
     for name, values in encoding_arrays(model).items():
         tables.append(Table("int32_t" if values.dtype == np.int32 else "float", name, values))
     _check(tables, model)
@@ -113,6 +119,10 @@ def lengths(model: CModel) -> dict[str, int]:
         if rows - 1 not in (model.hidden, model.hidden + inputs):
             raise InputError(f"the epistemic matrix has {rows} rows, which do not fit the layers")
         found["root"] = rows * (rows + 1) // 2
+    if model.narrowing is not None:
+        found |= narrow_lengths(model.narrowing, model.hidden, outputs)
+    if model.live is not None:
+        found |= model.live.lengths(model.hidden, outputs)
     return found
 
 

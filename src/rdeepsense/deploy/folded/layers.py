@@ -87,6 +87,13 @@ class Layers:
             return raw
         return np.hstack([raw, size(root, h[:, : self.hidden], centred / self.scale)])
 
+    def last_hidden(self, X: NDArray[Any]) -> Floats:
+        """Compute what the last layer reads."""
+        h = self.read(X)
+        for layer in self.dense[:-1]:
+            h = np.maximum(h @ layer.weight.T + layer.bias, 0.0)
+        return h
+
     def read(self, X: NDArray[Any]) -> Floats:
         """Compute what the first layer reads."""
         X = X if self.encoding is None else self.encoding.expand(X)

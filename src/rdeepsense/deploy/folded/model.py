@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.layers import Layers
+from rdeepsense.deploy.folded.narrowing import Narrowing
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs
 
@@ -25,6 +27,7 @@ class Folded:
     facts: Facts
     layers: Layers
     output: Output
+    narrowing: Narrowing | None = None  # of C alone: no file holds it
 
     def raw(self, X: NDArray[Any]) -> Floats:
         """Compute the columns of the last layer; with a laplace, its size as one more."""
@@ -37,6 +40,9 @@ class Folded:
     def finish(self, raw: Floats, X: NDArray[Any]) -> Outputs:
         """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
         found, guard = self.output.finish(raw), self.facts.guard
+        if self.narrowing is not None and isinstance(found, MeanStd):
+            kept = self.narrowing.kept(self.layers.last_hidden(X))
+            found = found._replace(std=found.std * np.sqrt(kept))
         if guard is None:
             return found
         status = guard.status(X)

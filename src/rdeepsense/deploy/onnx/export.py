@@ -17,6 +17,7 @@ import numpy as np
 from rdeepsense.deploy.dense_layers import is_dense
 from rdeepsense.deploy.fold import check_one_pass, fold_fitted, fold_last
 from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.judge import judge, stored_network
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.agreement import check_agreement, drawn_rows, fitted_outputs
@@ -30,6 +31,7 @@ from rdeepsense.deploy.report import ExportReport
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
 from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.fitting.last_hidden import hidden_size
 from rdeepsense.progress import Progress
 
 
@@ -66,8 +68,10 @@ def export_onnx(
     proto: Any  # a ModelProto, as onnx comes without types
     if is_dense(fitted.network.body):
         folded = fold_fitted(fitted, options.epistemic)
+        if options.features:
+            _check_features(fitted, folded, options)
         network, tuned = stored_network(fitted, folded, rows, options, progress)
-        facts, proto, wanted = folded.facts, model(folded, network), folded.run(X)
+        facts, proto, wanted = folded.facts, model(folded, network, options.features), folded.run(X)
     else:
         _check_plain(options)
         if fitted.inputs.encoding is not None:
@@ -89,6 +93,14 @@ def export_onnx(
     return OnnxReport("onnx", path, found, OPSET, len(content), agreement)
 
 
+def _check_features(fitted: Fitted, folded: Folded, options: Options) -> None:
+    """Refuse to give out hidden numbers that are not those that the trained last layer reads."""
+    if options.dtype != "float32":
+        raise InputError(f"features=True is for dtype='float32', not {options.dtype!r}")
+    if not folded.layers.hidden or folded.layers.hidden != hidden_size(fitted.network):
+        raise InputError("features=True needs a hidden layer with a ReLU before the last layer")
+
+
 def _check_plain(options: Options) -> None:
     """Refuse what only fully-connected networks have."""
     if options.dtype != "float32":
@@ -96,6 +108,8 @@ def _check_plain(options: Options) -> None:
             f"dtype={options.dtype!r} is for fully-connected networks; accepted for this one: "
             "'float32'"
         )
+    if options.features:
+        raise InputError("features=True is for fully-connected networks; export this one without")
     if options.epistemic is not None:
         raise InputError(
             f"epistemic={options.epistemic!r} is for fully-connected networks; export this one "

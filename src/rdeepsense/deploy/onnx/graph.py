@@ -37,6 +37,7 @@ from rdeepsense.deploy.quantise import BYTE, LEAST_STEP, Int8Layer, Int8Network
 from rdeepsense.link import Column, LocationWidth, Softmax, evaluate
 
 BYTE_ZERO = 128
+FEATURES = "features"
 
 
 def output_names(output: Output) -> tuple[str, ...]:
@@ -46,8 +47,11 @@ def output_names(output: Output) -> tuple[str, ...]:
 
 
 # Any: a ModelProto, as onnx comes without types.
-def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
-    """Make the ModelProto of a network whose weights are float32 or int8, without metadata."""
+def model(folded: Folded, network: FloatNetwork | Int8Network, features: bool = False) -> Any:
+    """Make the ModelProto of a network whose weights are float32 or int8, without metadata.
+
+    With `features` the last hidden layer's numbers come out as well; float32 alone has them.
+    """
     nodes, output = Nodes(), folded.output
     encoded = encoding_nodes(nodes, network.encoding)
     unbounded = _standardised(nodes, encoded, folded.facts.missing, network)
@@ -87,7 +91,11 @@ def model(folded: Folded, network: FloatNetwork | Int8Network) -> Any:
         else:
             guard.widened(nodes, known, flagged, f"{own}std")
     whole = () if flagged is None else guard.NAMES
-    return nodes.model(folded.facts.inputs, folded.facts.outputs, output_names(output), whole)
+    names, sizes = output_names(output), [folded.facts.outputs] * len(output_names(output))
+    if features:
+        nodes.node("Add", [h, mark], FEATURES)
+        names, sizes = (*names, FEATURES), [*sizes, folded.layers.hidden]
+    return nodes.model(folded.facts.inputs, sizes, names, whole)
 
 
 def _standardised(

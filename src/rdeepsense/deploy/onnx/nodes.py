@@ -42,16 +42,16 @@ class Nodes:
 
     # Any: a ModelProto, as onnx comes without types.
     def model(
-        self, inputs: int, outputs: int, names: tuple[str, ...], whole: tuple[str, ...] = ()
+        self, inputs: int, sizes: list[int], names: tuple[str, ...], whole: tuple[str, ...] = ()
     ) -> Any:
-        """Make the ModelProto, which takes (batch, inputs) and gives (batch, outputs) each.
+        """Make the ModelProto, which takes (batch, inputs) and gives (batch, size) each.
 
         Those named in `whole` are whole numbers (batch,): the first int32, the others int64.
         """
         helper, single = self.onnx.helper, self.onnx.TensorProto.FLOAT
         kinds = [self.onnx.TensorProto.INT32, self.onnx.TensorProto.INT64]
         info = helper.make_tensor_value_info
-        numbers = [info(name, single, ["batch", outputs]) for name in names]
+        numbers = [info(name, single, ["batch", n]) for name, n in zip(names, sizes, strict=True)]
         told = [info(name, kind, ["batch"]) for name, kind in zip(whole, kinds, strict=False)]
         graph = helper.make_graph(
             self.made,

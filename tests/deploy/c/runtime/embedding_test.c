@@ -6,6 +6,8 @@
 #define USES_EXP 0
 #define USES_SQRT 0
 #define USES_SQUARE 0
+#define LIVE 0
+#define TAILS 0
 #define FREQUENCIES 2
 #define EMBEDDING_WIDTH 3
 #define EMBEDDING_REACH 100.0f

@@ -6,6 +6,8 @@
 #define USES_EXP 0
 #define USES_SQRT 0
 #define USES_SQUARE 0
+#define LIVE 0
+#define TAILS 0
 #define NUMBERED 1
 #define FLAGGED 1
 #define CODED 1

@@ -27,6 +27,9 @@ unsigned model_flagged_input(const float *x);
 #define USES_EXP 0
 #define USES_SQRT 0
 #define USES_SQUARE 0
+#define LIVE 0
+#define NARROWED 0
+#define TAILS 0
 #define ROOM 64
 #define SUMS 70
 #define LAYERS 2

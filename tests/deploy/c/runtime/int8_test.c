@@ -19,6 +19,8 @@ unsigned model_flagged_input(const float *x);
 #define USES_EXP 0
 #define USES_SQRT 0
 #define USES_SQUARE 0
+#define LIVE 0
+#define TAILS 0
 #define ROOM 76
 #define SUMS 192
 #define COLUMNS 1

@@ -6,6 +6,8 @@
 #define USES_EXP 1
 #define USES_SQRT 1
 #define USES_SQUARE 1
+#define LIVE 1
+#define TAILS 1
 #include "numbers.h"
 
 static double apart(float found, double wanted)
@@ -44,6 +46,12 @@ static void test_known_values(void)
     EXPECT(apart(root(1e-30f), 1e-15) < 4e-7);
     EXPECT(root(0.0f) == 0.0f);
     EXPECT(square(-3.0f) == 9.0f);
+    EXPECT(log_of(1.0f) == 0.0f);
+    EXPECT(apart(log_of(16.0f), 2.7725887222397811) < 2e-7);
+    EXPECT(apart(log_of(0.5f), -0.69314718055994531) < 2e-7);
+    EXPECT(log_of_one_plus(0.0f) == 0.0f);
+    EXPECT(apart(log_of_one_plus(1e-30f), 1e-30) < 5e-7);
+    EXPECT(apart(log_of_one_plus(1.0f), 0.69314718055994531) < 5e-7);
 }
 
 static void test_sizes_order_like_magnitudes(void)
@@ -67,7 +75,7 @@ static double larger(double a, double b)
 
 static void test_stated_bounds(void)
 {
-    double minus = 0, power = 0, soft = 0, square_root = 0;
+    double minus = 0, power = 0, soft = 0, square_root = 0, logarithm = 0, log_plus = 0;
     int i;
     for (i = -174000; i <= 200000; ++i) {
         const float sweep = (float)i / 2000.0f;                       /* -87 to 100 */
@@ -82,11 +90,15 @@ static void test_stated_bounds(void)
             soft = larger(soft, apart(softplus(x), fmax(d, 0) + log1p(exp(-fabs(d)))));
         }
         square_root = larger(square_root, apart(root(near), sqrt(near)));
+        logarithm = larger(logarithm, fabs(log_of(near) - log(near)) / larger(1, fabs(log(near))));
+        log_plus = larger(log_plus, apart(log_of_one_plus(near), log1p(near)));
     }
     EXPECT(minus <= BOUND_exp_of_minus);
     EXPECT(power <= BOUND_exp_of);
     EXPECT(soft <= BOUND_softplus);
     EXPECT(square_root <= BOUND_root);
+    EXPECT(logarithm <= BOUND_log_of);
+    EXPECT(log_plus <= BOUND_log_of_one_plus);
 }
 
 /* Of any float at all, NaN and infinity among them. */

@@ -37,6 +37,9 @@ typedef struct {
 #if EMBEDDED
     embedding embedded;
 #endif
+#if LIVE || NARROWED
+    uint32_t count; /* of the last layer's inputs that are not zero */
+#endif
     uint16_t index[ROOM]; /* which inputs those are */
 } work;
 typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
@@ -243,6 +246,9 @@ static int network(const float *x, work *w)
         add_singles(layers + l, w->value, w->index, count, w->raw);
 #endif
         if (l + 1 == LAYERS) {
+#if LIVE || NARROWED
+            w->count = count;
+#endif
             return status;
         }
         /* ReLU made the others zero, and they add nothing: this is exact. */

@@ -11,6 +11,9 @@ typedef struct {
 #if EMBEDDED
     embedding embedded;
 #endif
+#if LIVE
+    float step; /* what a byte of the last layer's inputs stands for, in their units */
+#endif
     uint8_t byte[ROOM]; /* the inputs' high ones, then activations */
     union {
         uint8_t low[ROOM];        /* the inputs' low ones */
@@ -202,5 +205,8 @@ static int network(const float *x, work *w)
     for (i = 0; i < layers[l].outputs; ++i) {
         w->raw[i] = (float)w->sum[i] * (layers[l].factor[i] * step) + model_head_bias[i];
     }
+#if LIVE
+    w->step = step;
+#endif
     return status;
 }

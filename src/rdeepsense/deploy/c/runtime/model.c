@@ -32,8 +32,20 @@
 #include "float_network.h"
 #endif
 
+#if LIVE || NARROWED
+#include "turned.h"
+#endif
+
+#if NARROWED
+#include "narrow.h"
+#endif
+
 #if CLASSES
 #include "classes.h"
+#elif LIVE
+#include "regression.h"
+
+#include "live.h"
 #else
 #include "regression.h"
 #endif

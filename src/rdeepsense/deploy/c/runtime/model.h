@@ -1,11 +1,16 @@
 #ifndef MODEL_H
 #define MODEL_H
 
+#include "switches.h"
+
+#if LIVE
+#include <stdint.h>
+
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#include "switches.h"
 #include "sizes.h"
 
 #if GUARD && CLASSES
@@ -74,6 +79,10 @@ int model_is_sure(const float *probs);
 #else
 int model_is_sure(const float *std);
 #endif
+
+#endif
+#if LIVE
+#include "state.h"
 
 #endif
 #ifdef __cplusplus

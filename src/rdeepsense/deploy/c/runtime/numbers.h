@@ -94,3 +94,40 @@ static float square(float x)
     return x * x;
 }
 #endif
+
+#if LIVE
+/* log((1 + s) / (1 - s)) for |s| <= 1/3. */
+static float twice_artanh(float s)
+{
+    const float u = s * s;
+    float p = 0.281746573f;
+    p = p * u + 0.279614188f;
+    p = p * u + 0.400248537f;
+    p = p * u + 0.666663159f;
+    p = p * u + 2.0f;
+    return s * p;
+}
+
+/* log x of a normal positive number; where it is below 1, absolute, else relative error at most
+   2e-7. */
+static float log_of(float x)
+{
+    word m;
+    int32_t k;
+    m.value = x;
+    /* x = 2^k m, m from the root of 1/2 to that of 2 */
+    k = (int32_t)((m.bits - 0x3f3504f3u) >> 23);
+    k = k > 255 ? k - 512 : k;
+    m.bits -= (uint32_t)k << 23;
+    return ((float)k * -2.12194440e-4f + twice_artanh((m.value - 1.0f) / (m.value + 1.0f))) +
+           (float)k * 0.693359375f;
+}
+#endif
+
+#if TAILS
+/* log(1 + u) of a finite number u >= 0; relative error at most 5e-7. */
+static float log_of_one_plus(float u)
+{
+    return u < 1.0f ? twice_artanh(u / (2.0f + u)) : log_of(1.0f + u);
+}
+#endif

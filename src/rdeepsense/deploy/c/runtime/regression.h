@@ -9,6 +9,9 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
 #if LAPLACE
     float squared;
 #endif
+#if NARROWED
+    float kept[MODEL_OUTPUTS];
+#endif
     unsigned k;
 #if REFUSES_NAN
     if (status == MODEL_MISSING) {
@@ -26,9 +29,14 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
 #if LAPLACE
     squared = squared_size(w->laplace);
 #endif
+#if NARROWED
+    narrow(w, kept);
+#endif
     for (k = 0; k < MODEL_OUTPUTS; ++k) {
 #if LAPLACE
         const float s = model_spread[k] * root(VARIANCE(w->raw, k) + model_gain[k] * squared);
+#elif NARROWED
+        const float s = model_spread[k] * WIDTH(w->raw, k) * root(kept[k]);
 #else
         const float s = model_spread[k] * WIDTH(w->raw, k);
 #endif

@@ -83,6 +83,35 @@ static void check_row(int row)
     }
 }
 
+#if LIVE
+static model_state state;
+static model_row waiting;
+
+/* Before any label the mean is that of predict; a label draws it nearer, and NaN is refused. */
+static void check_stream(float bad)
+{
+    float mean[MODEL_OUTPUTS], std[MODEL_OUTPUTS], low[MODEL_OUTPUTS], high[MODEL_OUTPUTS];
+    float y[MODEL_OUTPUTS];
+    int k;
+    model_begin(&state);
+    predict(inputs);
+    model_live(&state, inputs, &waiting, mean, std, low, high, &scratch);
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        expect(mean[k] == out[0][k] && low[k] < mean[k] && mean[k] < high[k], "a row of a stream");
+        y[k] = bad;
+    }
+    expect(model_observe(&state, &waiting, y) == MODEL_BAD_LABEL, "a label that is NaN is told");
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        y[k] = mean[k] + 2.0f * std[k];
+    }
+    expect(model_observe(&state, &waiting, y) == MODEL_OK, "a label is taken in");
+    model_live(&state, inputs, &waiting, mean, std, low, high, &scratch);
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        expect(mean[k] >= out[0][k] && mean[k] <= y[k], "a label draws the mean nearer");
+    }
+}
+#endif
+
 int main(void)
 {
     float x[MODEL_INPUTS];
@@ -120,6 +149,9 @@ int main(void)
            "an input that is NaN counts as its mean, and is told if it never was");
 #else
     expect(predict(x) == MODEL_OK, "an input that is NaN counts as its mean");
+#endif
+#if LIVE
+    check_stream(nan.value);
 #endif
     printf(failures ? "self-test failed\n" : "self-test passed\n");
     return failures ? 1 : 0;

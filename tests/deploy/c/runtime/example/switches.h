@@ -15,6 +15,9 @@
 #define LAPLACE_READS_HIDDEN 0
 #define LAPLACE_READS_INPUTS 0
 #define DROPOUT 0
+#define NARROWED 0
+#define LIVE 0
+#define TAILS 0
 #define USES_SOFTPLUS 1
 #define USES_EXP 0
 #define USES_SQRT 1

@@ -1,0 +1,110 @@
+"""What C needs to learn on in a stream: tables, sizes, constants; the code is `runtime/live.h`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rdeepsense.adaptation import last_layer, rates, trackers
+from rdeepsense.adaptation.rates import STRETCHES, Rates, prior_weights
+from rdeepsense.arrays import Floats
+from rdeepsense.deploy.c.text import number
+
+FARTHEST = 1e6  # standard deviations, so that likelihoods and squares stay numbers
+
+
+@dataclass(frozen=True)
+class CLive:
+    """Rates, and what is computed from the training.
+
+    `turned` is B (hidden + 1, directions), lower triangular, of what the last layer reads in C: in
+    its order and units, with the 1 last. `interval` is how many standard deviations the interval of
+    the coverage reaches from the mean.
+    """
+
+    turned: Floats
+    unit: Floats  # (outputs,)
+    interval: Floats  # (outputs,)
+    freedom: Floats | None  # degrees of freedom (outputs,) of a Student-t
+    rates: Rates
+    coverage: float
+
+    @property
+    def directions(self) -> int:
+        """How many numbers psi has."""
+        return int(self.turned.shape[1])
+
+    @property
+    def filters(self) -> int:
+        """How many rates of forgetting there are."""
+        return len(self.rates.keep)
+
+    def arrays(self) -> dict[str, Floats]:
+        """Return the tables by name; of B, the lower triangle row by row."""
+        # What is lost of a factor near 1 has more digits in float32 than the factor itself.
+        keep = np.array(self.rates.keep)
+        found = {
+            "turned": self.turned[np.tril_indices(len(self.turned), m=self.directions)],
+            "unit": self.unit,
+            "interval": self.interval,
+            "forget": 1 - keep,
+            "fade": 1 - np.sqrt(keep),
+            "prior": prior_weights(self.filters).ravel(),
+            "stretch": STRETCHES**2,
+        }
+        return found if self.freedom is None else {**found, "freedom": self.freedom}
+
+    def lengths(self, hidden: int, outputs: int) -> dict[str, int]:
+        """Say how many numbers C reads of each table."""
+        rows, n = hidden + 1, self.directions
+        return {
+            "turned": n * (n + 1) // 2 + (rows - n) * n,
+            **dict.fromkeys(("unit", "interval", "freedom"), outputs),
+            **dict.fromkeys(("forget", "fade"), self.filters),
+            "prior": (self.filters + 1) * len(STRETCHES),
+            "stretch": len(STRETCHES),
+        }
+
+    def sizes(self, name: str) -> list[str]:
+        """Return the macros of model.h."""
+        return [
+            "",
+            "/* Of what is learnt in a stream: rates of forgetting, directions of the last hidden",
+            f"   layer, spreads of each. Intervals are of {100 * self.coverage:g} %. */",
+            f"#define {name}_FILTERS {self.filters}",
+            f"#define {name}_DIRECTIONS {self.directions}",
+            f"#define {name}_STRETCHES {len(STRETCHES)}",
+        ]
+
+    def config(self, hidden: int) -> list[str]:
+        """Return the macros of model.c."""
+        own = self.rates
+        values = {
+            "WITHIN": own.within,
+            "ETA": own.eta,
+            "ALPHA": 1 - self.coverage,
+            "SHARED": rates.SHARE,
+            "FARTHEST": last_layer.FARTHEST,
+            "MOST_APART": FARTHEST,
+            "MOST_LOG_Q": trackers.FARTHEST,
+        }
+        return [
+            f"#define HIDDEN {hidden} /* numbers that the last layer reads */",
+            *(f"#define {name} {number(value)}" for name, value in values.items()),
+        ]
+
+    def state_bytes(self, outputs: int) -> int:
+        """Return the size of the state."""
+        n, each = self.directions, len(STRETCHES)
+        own = n * (n + 1) // 2 + outputs * n
+        return 4 * (self.filters * own + (self.filters + 1) * each + outputs + 2)
+
+    def row_bytes(self, outputs: int) -> int:
+        """Return the size of a row that waits for its label."""
+        return 4 * (self.directions + 4 * outputs + self.filters * (outputs + 1))
+
+    def multiply_adds(self, outputs: int) -> int:
+        """Count those of a label: a product with each covariance, its update, and the weights."""
+        n = self.directions
+        return self.filters * (n * n + n * (n + 1) + (1 + 2 * outputs) * n)
