@@ -379,11 +379,11 @@ def test_onnx_is_checked_and_says_what_it_is(
     assert "epistemic" not in about.custom_metadata_map
     (tmp_path / "plain.onnx").unlink()
 
-    def wrong(folded: Any, network: Any) -> Any:
+    def wrong(folded: Any, network: Any, *more: Any) -> Any:
         laplace = folded.output.laplace
         laplace = dataclasses.replace(laplace, std=1.001 * laplace.std)
         output = dataclasses.replace(folded.output, laplace=laplace)
-        return model(dataclasses.replace(folded, output=output), network)
+        return model(dataclasses.replace(folded, output=output), network, *more)
 
     monkeypatch.setattr(onnx_export, "model", wrong)
     with pytest.raises(InputError, match="epistemic std differs .* nothing was written"):
