@@ -68,3 +68,23 @@ def test_streams_of_different_networks_are_refused() -> None:
     odd = GroupStream(np.ones((3, 2)), np.ones((3, 1)), np.ones((3, 1)), np.eye(2), 3.0)
     with pytest.raises(InputError, match="number of features"):
         choose_rates([stream(0, 0, 0), odd])
+
+
+def test_progress_ends_where_it_said() -> None:
+    said: list[tuple[str, int]] = []
+
+    class Noted:
+        def start(self, title: str, total: int, done: int) -> None:
+            said.append(("total", total))
+
+        def update(self, done: int, note: str) -> None:
+            said.append(("done", done))
+
+        def close(self) -> None:
+            said.append(("closed", 0))
+
+    choose_rates([stream(0, 1.0, 0.0, 10)], progress=Noted())
+    done = [number for what, number in said if what == "done"]
+    assert said[0] == ("total", done[-1])
+    assert done == sorted(set(done))
+    assert said[-1] == ("closed", 0)

@@ -10,6 +10,7 @@ Student-t with 4 degrees of freedom: one row far out must not choose.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -23,6 +24,7 @@ from rdeepsense.adaptation.rates import Filters, Rates, experts
 from rdeepsense.adaptation.streams import GroupStream
 from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
+from rdeepsense.progress import Progress, Silent
 
 ROWS = (10.0, 30.0, 100.0, 300.0)
 WITHIN = (0.2, 0.5, 0.8)
@@ -49,7 +51,10 @@ class Told:
 
 
 def choose_rates(
-    streams: Sequence[GroupStream], coverage: float = 0.9, start: Rates | None = None
+    streams: Sequence[GroupStream],
+    coverage: float = 0.9,
+    start: Rates | None = None,
+    progress: Progress | None = None,
 ) -> Rates:
     """Return the best rates for streams like these; `start`, or the defaults, without any."""
     best = Rates() if start is None else start
@@ -72,9 +77,15 @@ def choose_rates(
         return scores[rates]
 
     best = replace(best, rows=30.0, within=0.5, between=0.1, keep=KEEP[-1])
-    for name in ("rows", "between", "keep", "within") * 2:
-        line = [r for r in grid if replace(r, **{name: getattr(best, name)}) == best]
-        best = max(line, key=score)
+    lines = {"rows": ROWS, "between": BETWEEN, "keep": KEEP, "within": WITHIN}
+    with closing(progress or Silent()) as shown:
+        shown.start("replaying groups that were left out", 2 * sum(map(len, lines.values())), 0)
+        done = 0
+        for name in [*lines, *lines]:
+            line = [r for r in grid if replace(r, **{name: getattr(best, name)}) == best]
+            best = max(line, key=score)
+            done += len(line)
+            shown.update(done, f"log likelihood {scores[best]:.3f}")
     told = [(replay(s, best, every), every) for s in streams for every in EVERY]
     costs = [np.mean([interval_score(*one, coverage, eta) for one in told]) for eta in ETA]
     return replace(best, eta=ETA[int(np.argmin(costs))])

@@ -23,6 +23,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, logits_of
 from rdeepsense.fitting.fitted import CPU, Fitted
 from rdeepsense.fitting.last_hidden import LastHidden
+from rdeepsense.progress import progress_for
 
 Stream = GroupStream | ClassStream
 
@@ -109,10 +110,10 @@ def prior_of(streams: Sequence[Stream]) -> AnyPrior:
     return replay.chosen([stream for stream in streams if isinstance(stream, GroupStream)])
 
 
-def rates_of(streams: Sequence[Stream]) -> Rates | None:
+def rates_of(streams: Sequence[Stream], verbose: bool = False) -> Rates | None:
     """Choose what a live model learns by on the same groups; None for classes."""
     numbers = [stream for stream in streams if isinstance(stream, GroupStream)]
-    return choose_rates(numbers) if numbers else None
+    return choose_rates(numbers, progress=progress_for(verbose)) if numbers else None
 
 
 def _nothing_learnt(fitted: Fitted) -> GroupCorrection:

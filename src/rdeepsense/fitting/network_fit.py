@@ -77,7 +77,7 @@ def fit_networks(
             trained.calibration,
             None if scaler is None else scaler.scale,
         )
-        adaptation, rates = prior_of(streams), rates_of(streams)
+        adaptation, rates = prior_of(streams), rates_of(streams, spec.verbose)
     training = trained.training
     if spec.budget is not None:
         own, shape = trainer.spec.architecture, rows.network_shape
