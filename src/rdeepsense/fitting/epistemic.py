@@ -73,7 +73,7 @@ class EpistemicPart:
         `kind` is the kind of calibration, None for none. Where groups were left out, each held-out
         row is judged by the network that did not see its group, and by that network's matrix.
         """
-        laplace = _laplace(network, forward, X, trained_on)
+        laplace = laplace_of(network, forward, X, trained_on)
         most = max(1, min(MOST_ROWS, MOST_VALUES // target.outputs))
         some = np.random.default_rng(0).permutation(len(held_out.y))[:most]
         judges = [(network, laplace, some)]
@@ -143,9 +143,10 @@ class EpistemicPart:
         return self.calibrations.get(method if method in TOTALS else "delta")
 
 
-def _laplace(
+def laplace_of(
     network: StochasticNetwork, forward: Forward, X: NDArray[Any], trained_on: Part
 ) -> Laplace:
+    """Fit the last layer's matrix of any network to the rows that it was trained on."""
     network, dtype = prepared(network, forward.device)
     total, part = trained_on.weight.sum(), trained_on
     if len(part) > MOST_TRAINED:
@@ -172,17 +173,10 @@ def _judges(
         own = some[(some >= begin) & (some < begin + len(fold.y))]
         begin += len(fold.y)
         if len(own):
-            matrix = _laplace(fold.network, left_out.forward, X, fold.trained_on)
+            matrix = laplace_of(fold.network, left_out.forward, X, fold.trained_on)
             yield fold.network, matrix, own
 
 
 def _noise(head: Floats, masks: Floats) -> Floats:
     """Return the variance head without the variance of the masks that it was trained under."""
     return np.maximum(head - masks, LEAST_NOISE * head)
-
-
-def laplace_of(
-    network: StochasticNetwork, forward: Forward, X: NDArray[Any], trained_on: Part
-) -> Laplace:
-    """Fit the last layer's matrix of any network to the rows that it was trained on."""
-    return _laplace(network, forward, X, trained_on)

@@ -26,8 +26,8 @@ from rdeepsense.training.windows import StreamedRows
 # keeps a GPU busy.
 ACTIVATIONS = {"cpu": 1_000_000, "cuda": 50_000_000}
 # Members x rows of a batch x the square of `Bank.numbers`: where two threads that each train one
-# half beat one that trains the whole. Every operation of a step waits for Python's lock, about 1 ms
-# a step in all, so that a whole step must take 3 ms before halves gain; from 5 ms on they gain 1.5.
+# half beat one that trains the whole: measured, a step of 4.5 ms gains 1.5, one of 2.8 ms 1.2, and
+# shorter ones lose, because the threads take turns in Python between the operations.
 DIVIDE_FROM = 20_000_000
 
 
