@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.adaptation.choose_rates import Told, choose_rates, interval_score, replay
+from rdeepsense.adaptation.choose_rates import (
+    MOST_GROUPS,
+    Told,
+    choose_rates,
+    interval_score,
+    replay,
+)
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.adaptation.streams import GroupStream
 from rdeepsense.errors import InputError
@@ -88,3 +94,16 @@ def test_progress_ends_where_it_said() -> None:
     assert said[0] == ("total", done[-1])
     assert done == sorted(set(done))
     assert said[-1] == ("closed", 0)
+
+
+def test_of_many_groups_a_few_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+
+    def noted(one: GroupStream, *more: object) -> Told:
+        seen.add(id(one))
+        return replay(one, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("rdeepsense.adaptation.choose_rates.replay", noted)
+    streams = [stream(s, 1.0, 0.0, 4) for s in range(30)]
+    choose_rates(streams)
+    assert len(seen) == MOST_GROUPS

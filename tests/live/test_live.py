@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -312,3 +313,17 @@ def test_recalibrated_spreads_are_those_of_the_distribution() -> None:
     live = own.live()
     said = lived(live, X[:40], np.exp(y[:40]) + 5)
     assert said[-1].interval[0] < said[-1].distribution.quantile(0.5) < said[-1].interval[1]
+
+
+def test_an_adapted_model_begins_where_it_was_adapted_to(
+    model: rds.RDeepSenseRegressor, tmp_path: Path
+) -> None:
+    X, y = rows(6, 5)
+    mine = model.adapt(X, y + 3)
+    apart = mine.predict(X[:1])[0] - model.predict(X[:1])[0]
+    first, frozen = (one.live().predict(X[0]).distribution.mean for one in (mine, model))
+    assert apart > 0.5
+    assert first - frozen == pytest.approx(apart, rel=1e-6)
+    mine.live().save(tmp_path / "state")
+    with pytest.raises(rds.RDeepSenseError, match="model"):  # it belongs to the adapted one
+        model.live(state=tmp_path / "state")
