@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rdeepsense.deploy.profile.side_by_side import profile
     from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
     from rdeepsense.dropout import convert
+    from rdeepsense.engines import Joblib, Local, Ray
     from rdeepsense.epistemic import epistemic_variance
     from rdeepsense.errors import (
         CheckpointError,
@@ -79,6 +80,9 @@ _EXPORTS = {
     "SSPClassifier": "estimators",
     "SSPRegressor": "estimators",
     "load": "estimators",
+    "Joblib": "engines",
+    "Local": "engines",
+    "Ray": "engines",
     "Live": "live",
     "Prediction": "live",
     "convert": "dropout",
@@ -103,7 +107,9 @@ __all__ = [
     "Gaussian",
     "InputError",
     "InterruptedTraining",
+    "Joblib",
     "Live",
+    "Local",
     "MCDropClassifier",
     "MCDropRegressor",
     "MissingExtraError",
@@ -113,6 +119,7 @@ __all__ = [
     "RDeepSenseClassifier",
     "RDeepSenseError",
     "RDeepSenseRegressor",
+    "Ray",
     "RejectOption",
     "SSPClassifier",
     "SSPRegressor",

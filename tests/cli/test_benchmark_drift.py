@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rdeepsense.cli.benchmark_drift import run_drift
+from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.experiments.drift import cells
 from rdeepsense.experiments.drift.trial import DriftTrial, Score, Stream
@@ -61,7 +62,7 @@ def test_results_report_and_picture(data: Path, capsys: pytest.CaptureFixture[st
 def test_cells_are_kept_and_tried_again(data: Path) -> None:
     (data / "broken").touch()
     run = lambda seeds: cells.run_cells(  # noqa: E731
-        cells.cells_of(data, ["gas"], seeds), data / "cells", 1, Silent()
+        cells.cells_of(data, ["gas"], seeds), data / "cells", Local(), Silent()
     )
     first = run(2)
     assert [cell.seed for cell, _ in first.failed] == [1]

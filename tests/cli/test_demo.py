@@ -13,6 +13,7 @@ import rdeepsense as rds
 from rdeepsense.cli import demo as demo_module
 from rdeepsense.cli.demo import TASK, known_truth_tour, task_tour
 from rdeepsense.cli.terminal import Terminal
+from rdeepsense.engines import Local
 from rdeepsense.experiments.paper.presets import PRESETS
 from rdeepsense.experiments.sensor import SensorResults
 
@@ -81,7 +82,7 @@ def test_table_says_simulated(results: dict[str, Any], capsys: pytest.CaptureFix
 def test_the_task_by_all_methods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny = replace(PRESETS["quick"], hidden=(4,), seeds=1, rows={TASK: 1_000}, steps=4, gp_rows=40,
                    gp_steps=2, rounds=1, kl_draws=2)  # fmt: skip
-    study = task_tour(tmp_path, 0, Terminal(), tiny, jobs=1, quiet=True)
+    study = task_tour(tmp_path, 0, Terminal(), tiny, engine=Local(), quiet=True)
     assert {path.name for path in tmp_path.iterdir()} == {
         "cells", "figures", "report.html", "report.md", "results.json", ".report.json",
     }  # fmt: skip

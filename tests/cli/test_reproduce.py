@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from rdeepsense.cli.reproduce import reproduce
+from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.experiments.paper import run as engine
 from rdeepsense.experiments.paper.claims import ClaimVerdict
@@ -51,7 +52,7 @@ def test_what_is_asked_for(asked: list[Any], tmp_path: Path) -> None:
                     "--out", str(out))  # fmt: skip
     assert result.exit_code == 0
     methods = ["SSP-1-paper", "GP"]
-    assert asked[0] == (("HHAR", "BPEst"), "paper", out, None, methods, 0, 2, False)
+    assert asked[0] == (("HHAR", "BPEst"), "paper", out, None, methods, 0, Local(2), False)
     assert list(asked[1].tasks) == ["HHAR"]
     assert "3 cells run now, 14 in all" in result.stdout
     assert re.search(r"saves +yes", result.stdout)

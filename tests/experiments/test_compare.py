@@ -14,6 +14,7 @@ import pytest
 import rdeepsense as rds
 from rdeepsense.errors import InputError
 from rdeepsense.experiments import compare as comparison
+from rdeepsense.experiments import compare_cells
 from rdeepsense.experiments.comparison import FIGURES
 from rdeepsense.experiments.uci.statistics import MethodScore
 from rdeepsense.experiments.uci.trial import FamilyTrial
@@ -90,7 +91,7 @@ def test_no_row_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
         score = MethodScore(figures, None, 0.0)
         return FamilyTrial(0.0, None, [], {method.name: score for method in family})
 
-    monkeypatch.setattr(comparison, "run_trial", fake)
+    monkeypatch.setattr(compare_cells, "run_trial", fake)
     labels = np.repeat(["a", "b"], 300)
     inputs = np.repeat(rng.normal(size=(200, 2)), 3, axis=0)
     rds.compare(inputs, labels, ["SSP-1"], splits=3, verbose=False)
@@ -196,7 +197,7 @@ def test_objects_of_ones_own() -> None:
 
 
 def test_what_cannot_take_part_is_refused_before_any_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "run_trial", lambda *_: pytest.fail("was fitted"))
+    monkeypatch.setattr(compare_cells, "run_trial", lambda *_: pytest.fail("was fitted"))
     with pytest.raises(InputError, match="says nothing about its uncertainty; for classification"):
         rds.compare(X, Y > 0, ["RDeepSense", Fixed()], **FAST)
 

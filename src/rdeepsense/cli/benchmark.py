@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rdeepsense.cli.benchmark_drift import drift
+from rdeepsense.cli.engine import Address, EngineName, EngineOption, Jobs, engine_asked
 from rdeepsense.cli.stopping import finished_cells, stoppable
 from rdeepsense.cli.terminal import Terminal, make_folder, rich_table, write_json
 from rdeepsense.cli.widths import widths_of
@@ -18,6 +19,7 @@ from rdeepsense.files import write_whole
 from rdeepsense.progress import long_progress
 
 if TYPE_CHECKING:
+    from rdeepsense.engines import Engine
     from rdeepsense.experiments.uci.results import BenchmarkResults
 
 METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
@@ -52,7 +54,9 @@ def uci(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for cells and results.")] = Path("benchmark"),
-    jobs: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 1,
+    jobs: Jobs = None,
+    engine: EngineOption = EngineName.local,
+    address: Address = None,
     hidden: Annotated[
         str, typer.Option(help="Widths of the hidden layers, or auto: methods that may choose do.")
     ] = "auto",
@@ -67,7 +71,7 @@ def uci(
 
     Each finished cell (data set, split, family of methods) is a file under OUT/cells; a run that
     was stopped goes on where it was, and what is there is not run again. Other data, settings or
-    code make other cells.
+    code make other cells. On a cluster OUT is a folder that all machines see under the same path.
     """
     chosen = methods or (METHODS + (",GP" if find_spec("gpytorch") else ""))
     with stoppable(partial(finished_cells, out)):
@@ -77,7 +81,7 @@ def uci(
             splits=_numbers(splits),
             methods=chosen.split(","),
             out=out,
-            jobs=jobs,
+            engine=engine_asked(engine, address, jobs),
             hidden=widths_of(hidden),
             seed=seed,
             quiet=quiet,
@@ -90,7 +94,7 @@ def run_uci(
     splits: list[int] | None,
     methods: list[str],
     out: Path,
-    jobs: int = 1,
+    engine: Engine | None = None,
     hidden: tuple[int, ...] | str = "auto",
     seed: int = 0,
     quiet: bool = False,
@@ -98,6 +102,7 @@ def run_uci(
 ) -> BenchmarkResults:
     """Do everything that `benchmark uci` does; return what it wrote to results.json."""
     require("matplotlib", "report")
+    from rdeepsense.engines import Local
     from rdeepsense.experiments.methods import parse_all
     from rdeepsense.experiments.report.benchmark import benchmark_page
     from rdeepsense.experiments.uci.datafile import find, load
@@ -111,7 +116,7 @@ def run_uci(
     cells = cells_of([load(file) for file in files], splits, chosen, hidden, seed, epochs)
     make_folder(out)
     terminal.line(f"{len(files)} data sets, {len(chosen)} methods, {len(cells)} cells")
-    outcome = run_cells(cells, out / "cells", jobs, long_progress(quiet))
+    outcome = run_cells(cells, out / "cells", engine or Local(), long_progress(quiet))
     terminal.line(f"{outcome.ran} cells run now, {len(outcome.done) - outcome.ran} found finished")
     if not outcome.done:
         raise RDeepSenseError(f"no cell could be run; the first: {outcome.failed[0][1].reason}")

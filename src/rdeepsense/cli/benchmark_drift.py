@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense.cli.engine import Address, EngineName, EngineOption, Jobs, engine_asked
 from rdeepsense.cli.stopping import finished_cells, stoppable
 from rdeepsense.cli.terminal import Terminal, make_folder, rich_table, write_json
 from rdeepsense.errors import RDeepSenseError, require
@@ -15,6 +16,7 @@ from rdeepsense.files import write_whole
 from rdeepsense.progress import long_progress
 
 if TYPE_CHECKING:
+    from rdeepsense.engines import Engine
     from rdeepsense.experiments.drift.results import DriftResults
 
 DEFAULT = ("gas", "people", "pressure")
@@ -31,7 +33,9 @@ def drift(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 5,
     out: Annotated[Path, typer.Option(help="Folder for cells and results.")] = Path("drift"),
-    jobs: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 1,
+    jobs: Jobs = None,
+    engine: EngineOption = EngineName.local,
+    address: Address = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Compare frozen and live models on sensors that drift and people never trained on.
@@ -41,17 +45,25 @@ def drift(
     har/hapt.parquet, bpest/waves.parquet and bpest/windows.parquet.
 
     Writes results.json, report.html and, of gas, a picture of one stream. Each finished cell
-    (study, seed) is a file under OUT/cells; a run that was stopped goes on where it was.
+    (study, seed) is a file under OUT/cells; a run that was stopped goes on where it was. On a
+    cluster DATA and OUT are folders that all machines see under the same paths.
     """
     with stoppable(partial(finished_cells, out)):
-        run_drift(data, list(dict.fromkeys(task or DEFAULT)), seeds, out, jobs, quiet)
+        where = engine_asked(engine, address, jobs)
+        run_drift(data, list(dict.fromkeys(task or DEFAULT)), seeds, out, where, quiet)
 
 
 def run_drift(
-    data: Path, tasks: list[str], seeds: int, out: Path, jobs: int = 1, quiet: bool = False
+    data: Path,
+    tasks: list[str],
+    seeds: int,
+    out: Path,
+    engine: Engine | None = None,
+    quiet: bool = False,
 ) -> DriftResults:
     """Do everything that `benchmark drift` does; return what it wrote to results.json."""
     require("matplotlib", "report")
+    from rdeepsense.engines import Local
     from rdeepsense.experiments.drift.cells import STUDIES, cells_of, run_cells
     from rdeepsense.experiments.drift.results import results_of, tables_of
     from rdeepsense.experiments.report.drift_page import drift_page
@@ -61,7 +73,7 @@ def run_drift(
     terminal = Terminal(quiet)
     cells = cells_of(data, tasks, seeds)
     make_folder(out)
-    outcome = run_cells(cells, out / "cells", jobs, long_progress(quiet))
+    outcome = run_cells(cells, out / "cells", engine or Local(), long_progress(quiet))
     terminal.line(f"{outcome.ran} cells run now, {len(outcome.done) - outcome.ran} found finished")
     if not outcome.done:
         raise RDeepSenseError(f"no cell could be run; the first: {outcome.failed[0][1].reason}")

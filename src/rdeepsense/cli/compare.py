@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rdeepsense.cli.columns import check_known, inputs_of, inspect, labels, numeric_targets
+from rdeepsense.cli.engine import Address, EngineName, EngineOption, Jobs, engine_asked
 from rdeepsense.cli.memory_table import kind_of
 from rdeepsense.cli.options import (
     TABLE,
@@ -76,6 +79,9 @@ def compare(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default from their number.")
     ] = None,
+    jobs: Jobs = None,
+    engine: EngineOption = EngineName.local,
+    address: Address = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     html: Annotated[
         Path | None, typer.Option(help="Write a page with tables and a picture to this file.")
@@ -88,12 +94,14 @@ def compare(
 
     Every method gets the same rows, and chooses what it leaves open on training rows alone.
     """
+    from rdeepsense.engines import Local
     from rdeepsense.experiments.compare import compare as run
     from rdeepsense.experiments.methods import parse_all
 
     terminal = Terminal(quiet, json)
     chosen = parse_all(methods or _default_methods())
     widths = widths_of(hidden)
+    place = engine_asked(engine, address, jobs)
     forced, parts = inputs or [], parse_parts(datetime)
     check_roles([target], groups, ignore or [], forced)
     if not 0 < test_fraction < 1:
@@ -125,7 +133,9 @@ def compare(
     users = labels(frame, groups, "--groups") if groups else None
     names = [method.name for method in chosen]
     terminal.line(f"methods   {', '.join(names)}; {splits} splits")
-    with stoppable(lambda: "nothing is kept; the same command begins again"):
+    begin_again = "nothing is kept; the same command begins again"
+    # Ray tells of lost workers on stdout, which is for --json -.
+    with stoppable(lambda: begin_again), redirect_stdout(sys.stderr):
         result = run(
             X,
             y,
@@ -138,6 +148,8 @@ def compare(
             "classification" if classes else "regression",
             epochs=epochs,
             progress=long_progress(quiet),
+            # One job is this process itself, which says what begins and raises errors as they are.
+            engine=None if place == Local() else place,
         )
     for part in result.text_tables():
         terminal.table(rich_table(part))

@@ -22,6 +22,7 @@ from rdeepsense.errors import require
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from rdeepsense.engines import Engine
     from rdeepsense.experiments.paper.presets import Preset
     from rdeepsense.experiments.paper.results import StudyResults
     from rdeepsense.experiments.paper.task_results import TaskResults
@@ -68,7 +69,7 @@ def task_tour(
     seed: int,
     terminal: Terminal,
     preset: Preset | None = None,
-    jobs: int | None = None,
+    engine: Engine | None = None,
     quiet: bool = False,
 ) -> StudyResults:
     """Run all methods on one simulated task and write the report; return its results."""
@@ -82,7 +83,7 @@ def task_tour(
         f"{TASK}, a task of the paper, simulated: {len(default_methods())} methods, each trained "
         f"from {size.seeds} seeds"
     )
-    outcome = run((TASK,), size, out, seed=seed, jobs=jobs, quiet=quiet)
+    outcome = run((TASK,), size, out, seed=seed, engine=engine, quiet=quiet)
     files = write(outcome.results, out)
     terminal.table(_methods(outcome.results.tasks[TASK]))
     report = next(file for file in files if file.name == "report.html")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rdeepsense.cli.data import fetch_hint
+from rdeepsense.cli.engine import Address, EngineName, EngineOption, engine_asked
 from rdeepsense.cli.stopping import finished_cells, stoppable
 from rdeepsense.cli.terminal import Terminal, make_folder, new_table
 from rdeepsense.errors import InputError, RDeepSenseError, require
@@ -40,6 +41,8 @@ def reproduce(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes, of one thread each; else up to 4.")
     ] = None,
+    engine: EngineOption = EngineName.local,
+    address: Address = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -47,24 +50,26 @@ def reproduce(
 
     Writes results.json, one PNG and SVG for each figure, report.html and report.md. Each finished
     cell (one training of a family of methods or of one alpha on a task, the timing) is a file under
-    OUT/cells: a run that was stopped goes on where it was, and what is there is not run again.
+    OUT/cells: a run that was stopped goes on where it was, and what is there is not run again. On a
+    cluster DATA and OUT are folders that all machines see under the same paths.
     """
     require("matplotlib", "report")
     from rdeepsense.experiments.paper.presets import preset as preset_named
     from rdeepsense.experiments.paper.presets import tasks_named
-    from rdeepsense.experiments.paper.run import RESULTS, run
+    from rdeepsense.experiments.paper.run import RESULTS, default_engine, run
     from rdeepsense.experiments.report.reproduction import write
     from rdeepsense.experiments.report.summary_tables import verdicts
 
     tasks, size = tasks_named(task), preset_named(preset)
     if data is not None and not data.is_dir():
         raise InputError(f"--data {data}: there is no such folder")
+    where = engine_asked(engine, address, jobs, default_engine().jobs)
     make_folder(out)
     terminal = Terminal(quiet)
     chosen = None if methods is None else methods.split(",")
     with stoppable(partial(finished_cells, out)):
         with fetch_hint(data):
-            outcome = run(tasks, size, out, data, chosen, seed, jobs, quiet)
+            outcome = run(tasks, size, out, data, chosen, seed, where, quiet)
         terminal.line(f"{outcome.ran} cells run now, {outcome.cells} in all")
         found = verdicts(outcome.results.claims, list(outcome.results.tasks))
         table = new_table("What holds", ["claim", *found.header[2:]])

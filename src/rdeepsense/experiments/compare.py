@@ -10,13 +10,14 @@ from sklearn.utils import check_array
 
 from rdeepsense.data.checks import check_choice, check_length, check_whole
 from rdeepsense.data.splits import distinct
+from rdeepsense.engines import Engine, engine_of
 from rdeepsense.errors import InputError
+from rdeepsense.experiments.compare_cells import CompareCell, run_compare_cells
 from rdeepsense.experiments.comparison import Comparison
 from rdeepsense.experiments.contender import contender
 from rdeepsense.experiments.methods import METHODS, TASKS, by_family
 from rdeepsense.experiments.peers.naming import Methods, methods_of
 from rdeepsense.experiments.uci.statistics import SplitScore
-from rdeepsense.experiments.uci.trial import run_trial
 from rdeepsense.progress import Progress, progress_for
 
 
@@ -34,6 +35,7 @@ def compare(
     *,
     epochs: int | None = None,
     progress: Progress | None = None,
+    engine: str | Engine | None = None,
 ) -> Comparison:
     """Fit each method on `splits` random splits of the rows and score it on their test rows.
 
@@ -54,8 +56,12 @@ def compare(
         open choose (the others have two layers of 64), and None follows the recipe.
     task : "regression", "classification" or "auto", which takes text and yes/no as classes.
     progress : a display of your own; by default one at a terminal, unless `verbose` is False.
+    engine : where the fits are done: None, one after the other in this process; "local", a process
+        for each core; "joblib", the backend of `joblib.parallel_config`; "ray"; or an engine such
+        as `rds.Local(jobs)` and `rds.Ray(address=...)`. The figures do not depend on it.
     """
     chosen = methods_of(methods)
+    place = None if engine is None else engine_of(engine)
     check_whole("splits", splits, 1)
     check_whole("random_state", random_state, 0)
     if not 0 < test_fraction < 1:
@@ -77,28 +83,15 @@ def compare(
     scores: dict[str, dict[int, SplitScore]] = {method.name: {} for method in chosen}
     warned: dict[str, dict[str, None]] = {}
     display = progress_for(verbose) if progress is None else progress
-    display.start("comparing", splits * len(families), 0)
-    try:
-        for split, test in enumerate(tests):
-            for number, (name, family) in enumerate(families.items()):
-                done = split * len(families) + number
-                display.update(done, f"split {split + 1} of {splits}, fitting {name}")
-                trial = run_trial(
-                    family,
-                    task,
-                    (inputs[~test], targets[~test]),
-                    (inputs[test], targets[test]),
-                    hidden,
-                    random_state + split,
-                    None if users is None else users[~test],
-                    epochs,
-                )
-                for method, own in trial.methods.items():
-                    scores[method][split] = SplitScore(trial.fit_seconds, own)
-                warned.setdefault(family[0].name, {}).update(dict.fromkeys(trial.warnings))
-        display.update(splits * len(families), "all methods fitted")
-    finally:
-        display.close()
+    cells = [
+        CompareCell(family, task, inputs, targets, test, hidden, random_state, split, users, epochs)
+        for split, test in enumerate(tests)
+        for family in families.values()
+    ]
+    for cell, trial in zip(cells, run_compare_cells(cells, place, splits, display), strict=True):
+        for method, own in trial.methods.items():
+            scores[method][cell.split] = SplitScore(trial.fit_seconds, own)
+        warned.setdefault(cell.methods[0].name, {}).update(dict.fromkeys(trial.warnings))
     warnings = {name: tuple(texts) for name, texts in warned.items() if texts}
     return Comparison(task, chosen, scores, warnings)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, TrainingError
 from rdeepsense.experiments.paper import fits, run
 from rdeepsense.experiments.paper import study as study_module
@@ -48,7 +49,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def study_of(
     tiny: Preset, out: Path, methods: tuple[str, ...] = SOME, **more: Any
 ) -> run.StudyOutcome:
-    return run.run(("GasSen",), tiny, out, methods=methods, jobs=1, quiet=True, **more)
+    return run.run(("GasSen",), tiny, out, methods=methods, engine=Local(), quiet=True, **more)
 
 
 def test_finished_cells_are_not_run_again(tiny: Preset, tmp_path: Path, calls: list[str]) -> None:
@@ -140,7 +141,7 @@ def test_other_settings_are_other_cells(tiny: Preset, tmp_path: Path) -> None:
 
 def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
     once = replace(tiny, seeds=1)
-    study = run.run(("GasSen", "HHAR"), once, tmp_path, jobs=1, quiet=True).results
+    study = run.run(("GasSen", "HHAR"), once, tmp_path, engine=Local(), quiet=True).results
     assert type(study).from_json(study.to_json()) == study
     results: dict[str, Any] = json.loads((tmp_path / "results.json").read_text())
     assert set(results) == {"preset", "command", "date", "machine", "versions", "seconds", "device",
@@ -181,7 +182,9 @@ def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
 def test_processes_give_the_same_figures(tiny: Preset, tmp_path: Path) -> None:
     names = ("SSP-1-paper", "MCDrop-3-paper")
     here = study_of(tiny, tmp_path / "here", names)
-    there = run.run(("GasSen",), tiny, tmp_path / "there", methods=names, jobs=2, quiet=True)
+    there = run.run(
+        ("GasSen",), tiny, tmp_path / "there", methods=names, engine=Local(2), quiet=True
+    )
     for name in names:
         ours, theirs = (o.results.tasks["GasSen"].methods[name] for o in (here, there))
         assert ours.figures == theirs.figures

@@ -13,6 +13,7 @@ import pytest
 import scipy
 
 from rdeepsense.arrays import Floats
+from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, TrainingError
 from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.contender import PEERS
@@ -71,18 +72,18 @@ def test_order_and_unknown_splits(data: Path) -> None:
 
 def test_finished_cells_are_not_run_again(data: Path, tmp_path: Path, calls: list[str]) -> None:
     folder = tmp_path / "cells"
-    first = run_cells(cells(data), folder, 1, Silent())
+    first = run_cells(cells(data), folder, Local(), Silent())
     assert (len(first.done), first.ran, len(calls)) == (12, 12, 12)
     assert len(list(folder.iterdir())) == 12
     before = untimed(folder)
 
-    again = run_cells(cells(data), folder, 1, Silent())
+    again = run_cells(cells(data), folder, Local(), Silent())
     assert (len(again.done), again.ran, len(calls)) == (12, 0, 12)
 
     next(folder.glob("yacht-01-SSP-*.json")).unlink()
     next(folder.glob("yacht-00-MCDrop-paper-*.json")).write_text('{"half of a fi')
     with pytest.warns(UserWarning, match="yacht-00-MCDrop-paper-.*json: is damaged"):
-        mended = run_cells(cells(data), folder, 1, Silent())
+        mended = run_cells(cells(data), folder, Local(), Silent())
     assert (mended.ran, sorted(calls[12:])) == (2, ["MCDrop-paper", "SSP"])
     assert untimed(folder) == before  # the same to the last bit
     assert [c.file_name for c, _ in mended.done] == [c.file_name for c in cells(data)]
@@ -91,47 +92,47 @@ def test_finished_cells_are_not_run_again(data: Path, tmp_path: Path, calls: lis
 def test_a_changed_figure_is_never_reported(data: Path, tmp_path: Path, calls: list[str]) -> None:
     folder = tmp_path / "cells"
     some = cells(data, ("SSP-1",), splits=[0])
-    first = run_cells(some, folder, 1, Silent())
+    first = run_cells(some, folder, Local(), Silent())
     path, other = (folder / cell.file_name for cell in some)
     text = path.read_text()
     changed = re.sub(r'("nll": -?)(\d)', lambda m: f"{m[1]}{(int(m[2]) + 1) % 10}", text)
     path.write_text(changed)
     other.write_bytes(text.encode())  # the sound cell of another data set
     with pytest.warns(UserWarning, match="is damaged") as warned:
-        mended = run_cells(some, folder, 1, Silent())
+        mended = run_cells(some, folder, Local(), Silent())
     assert ["checksum" in str(own.message) for own in warned] == [True, False]
     assert "it is of another cell" in str(warned[1].message)
     assert (mended.ran, len(calls)) == (2, 4)
     for (_, ours), (_, theirs) in zip(mended.done, first.done, strict=True):
         assert ours.methods["SSP-1"].figures == theirs.methods["SSP-1"].figures
     assert len(list(folder.glob("*.json.damaged"))) == 2
-    assert run_cells(some, folder, 1, Silent()).ran == 0
+    assert run_cells(some, folder, Local(), Silent()).ran == 0
 
 
 def test_a_changed_setting_is_another_cell(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = cells(data, ("RDeepSense-quick",), splits=[0])[:1]
-    run_cells(one, tmp_path / "cells", 1, Silent())
+    run_cells(one, tmp_path / "cells", Local(), Silent())
     assert one[0].key["code"] == code_digest(cells_module.IRRELEVANT_CODE)
     other_seed = cells(data, ("RDeepSense-quick",), seed=7, splits=[0])[:1]
     assert other_seed[0].file_name != one[0].file_name
-    assert run_cells(other_seed, tmp_path / "cells", 1, Silent()).ran == 1
-    assert run_cells(one, tmp_path / "cells", 1, Silent()).ran == 0
+    assert run_cells(other_seed, tmp_path / "cells", Local(), Silent()).ran == 1
+    assert run_cells(one, tmp_path / "cells", Local(), Silent()).ran == 0
     monkeypatch.setattr(cells_module, "code_digest", lambda _: "of other code")
     after_an_edit = cells(data, ("RDeepSense-quick",), splits=[0])[:1]
-    assert run_cells(after_an_edit, tmp_path / "cells", 1, Silent()).ran == 1
+    assert run_cells(after_an_edit, tmp_path / "cells", Local(), Silent()).ran == 1
 
 
 def test_more_methods_of_a_model_join_its_cell(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cells"
     three, two = ("SSP-1", "SSP-3"), ("SSP-2", "SSP-3")
-    run_cells(cells(data, three, splits=[0])[:1], folder, 1, Silent())
-    joined = run_cells(cells(data, two, splits=[0])[:1], folder, 1, Silent())
+    run_cells(cells(data, three, splits=[0])[:1], folder, Local(), Silent())
+    joined = run_cells(cells(data, two, splits=[0])[:1], folder, Local(), Silent())
     assert joined.ran == 1
     kept = json.loads(next(folder.iterdir()).read_text())
     assert sorted(kept["methods"]) == ["SSP-1", "SSP-2", "SSP-3"]
-    assert run_cells(cells(data, three, splits=[0])[:1], folder, 1, Silent()).ran == 0
+    assert run_cells(cells(data, three, splits=[0])[:1], folder, Local(), Silent()).ran == 0
 
 
 def test_a_failed_cell_does_not_stop_the_others(
@@ -143,7 +144,7 @@ def test_a_failed_cell_does_not_stop_the_others(
         return run_trial(methods, *args, **options)
 
     monkeypatch.setattr(cells_module, "run_trial", failing)
-    outcome = run_cells(cells(data, splits=[0])[:3], tmp_path / "cells", 1, Silent())
+    outcome = run_cells(cells(data, splits=[0])[:3], tmp_path / "cells", Local(), Silent())
     assert [cell.family for cell, _ in outcome.done] == ["RDeepSense-quick", "MCDrop-paper"]
     assert [(cell.family, failure.reason) for cell, failure in outcome.failed] == [
         ("SSP", "no usable network")
@@ -153,8 +154,8 @@ def test_a_failed_cell_does_not_stop_the_others(
 
 def test_processes_give_the_same_figures(data: Path, tmp_path: Path) -> None:
     some = cells(data, ("RDeepSense-quick", "SSP-1"), splits=[0])[:2]
-    run_cells(some, tmp_path / "here", 1, Silent())
-    outcome = run_cells(some, tmp_path / "there", 2, Silent())
+    run_cells(some, tmp_path / "here", Local(), Silent())
+    outcome = run_cells(some, tmp_path / "there", Local(2), Silent())
     assert outcome.ran == 2
     assert untimed(tmp_path / "here") == untimed(tmp_path / "there")
 
@@ -176,15 +177,15 @@ def test_cells_of_a_peer_are_known_by_its_library(
     monkeypatch.setitem(FAMILIES, "CatBoost", library)
     monkeypatch.setitem(PEERS, "CatBoost", Peer)
     methods = ("catboost", "RDeepSense-quick")
-    first = run_cells(cells(data, methods, splits=[0]), tmp_path, 1, Silent())
+    first = run_cells(cells(data, methods, splits=[0]), tmp_path, Local(), Silent())
     assert [cell.family for cell, _ in first.done[:2]] == ["CatBoost", "RDeepSense-quick"]
     (cell, trial), (other, _) = first.done[:2]
     assert cell.key["library"] == f"scipy {scipy.__version__}"
     assert "library" not in other.key
     assert trial.chosen is not None
     assert trial.chosen["trees"] == 1
-    assert run_cells(cells(data, methods, splits=[0]), tmp_path, 1, Silent()).ran == 0
+    assert run_cells(cells(data, methods, splits=[0]), tmp_path, Local(), Silent()).ran == 0
     monkeypatch.setattr(cells_module.metadata, "version", lambda _: "99")
-    assert run_cells(cells(data, methods, splits=[0]), tmp_path, 1, Silent()).ran == 2
+    assert run_cells(cells(data, methods, splits=[0]), tmp_path, Local(), Silent()).ran == 2
     assert calls.count("CatBoost") == 4
     assert calls.count("RDeepSense-quick") == 2

@@ -14,19 +14,21 @@ from functools import cached_property
 from pathlib import Path
 
 from rdeepsense import __version__
+from rdeepsense.engines import Engine, Failure
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.cell_file import read_cell, write_cell
 from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.drift import gas, new_people
 from rdeepsense.experiments.drift.files import GAS, PEOPLE, PRESSURE, digest
 from rdeepsense.experiments.drift.trial import DriftTrial
-from rdeepsense.experiments.uci.pool import Failure, run_each
+from rdeepsense.experiments.kept_work import run_kept
 from rdeepsense.progress import Progress
 
 # Code that no figure of a study follows from.
-IRRELEVANT_CODE = ("cli", "deploy", "plot", *(f"experiments/{room}" for room in (
-    "paper", "report", "uci", "peers", "cell_file.py", "compare.py", "comparison.py", "machine.py",
-    "text_table.py", "drift/cells.py", "drift/results.py")))  # fmt: skip
+IRRELEVANT_CODE = ("cli", "engines", "deploy", "plot", *(f"experiments/{room}" for room in (
+    "paper", "report", "uci", "peers", "cell_file.py", "compare.py", "compare_cells.py",
+    "comparison.py", "kept_work.py", "machine.py", "text_table.py", "drift/cells.py",
+    "drift/results.py")))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,10 @@ class DriftCell:
         """Return the finished trial; None without one."""
         return read_cell(folder / self.file_name, self.key, DriftTrial.from_json)
 
+    def write(self, folder: Path, trial: DriftTrial) -> None:
+        """Keep the trial."""
+        write_cell(folder / self.file_name, self.key, trial.to_json())
+
 
 @dataclass(frozen=True)
 class DriftOutcome:
@@ -117,13 +123,14 @@ def cells_of(data: Path, tasks: Sequence[str], seeds: int) -> list[DriftCell]:
         if task not in STUDIES:
             raise InputError(f"--task {task!r}; accepted: {', '.join(STUDIES)}")
     digests = {task: digest(data, STUDIES[task].files) for task in tasks}
-    return [DriftCell(task, data, digests[task], s) for s in range(seeds) for task in tasks]
+    place = data.resolve()  # other processes may stand elsewhere
+    return [DriftCell(task, place, digests[task], s) for s in range(seeds) for task in tasks]
 
 
 def run_cells(
-    cells: Sequence[DriftCell], folder: Path, jobs: int, progress: Progress
+    cells: Sequence[DriftCell], folder: Path, engine: Engine, progress: Progress
 ) -> DriftOutcome:
-    """Run what is not in `folder` yet; each cell is written there as soon as it is finished."""
+    """Run what is not in `folder` yet; each cell is written there by whoever runs it."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {number: trial for number, cell in enumerate(cells) if (trial := cell.read(folder))}
     pending = [number for number in range(len(cells)) if number not in found]
@@ -133,12 +140,11 @@ def run_cells(
         first = cells[pending[0]]
         progress.update(before, f"{before} of {len(cells)} cells, first {first.task} {first.seed}")
     try:
-        for place, result in run_each([cells[number] for number in pending], jobs):
+        for place, result in run_kept([cells[n] for n in pending], folder, engine):
             cell = cells[pending[place]]
             if isinstance(result, Failure):
                 failed.append((cell, result))
             else:
-                write_cell(folder / cell.file_name, cell.key, result.to_json())
                 found[pending[place]] = result
             done = len(found) + len(failed)
             progress.update(done, f"{done} of {len(cells)} cells, last {cell.task} {cell.seed}")

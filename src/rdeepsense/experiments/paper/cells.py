@@ -25,9 +25,10 @@ from rdeepsense.experiments.paper.trainings import AlphaTraining, Costs, FamilyT
 from rdeepsense.experiments.records import Record
 
 # Code that no figure of a cell follows from, or whose part in it is in the cell's key.
-IRRELEVANT_CODE = ("cli", "plot", *(f"experiments/{name}" for name in (
-    "report", "peers", "cell_file.py", "compare.py", "comparison.py", "completing.py",
-    "contender.py", "machine.py", "sensor.py", "text_table.py", "uci/pool.py", "uci/run.py",
+IRRELEVANT_CODE = ("cli", "engines", "plot", *(f"experiments/{name}" for name in (
+    "report", "peers", "cell_file.py", "compare.py", "compare_cells.py", "comparison.py",
+    "completing.py", "contender.py", "kept_work.py", "machine.py", "sensor.py", "text_table.py",
+    "uci/run.py",
     *(f"paper/{name}.py" for name in (
         "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds",
         "task_results")))))  # fmt: skip

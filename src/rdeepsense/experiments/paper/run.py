@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from rdeepsense.engines import Engine, Failure, Local
 from rdeepsense.errors import InputError
+from rdeepsense.experiments.kept_work import KeptWork, run_kept
 from rdeepsense.experiments.methods import FAMILIES, parse, parse_all
 from rdeepsense.experiments.paper.cells import FinishedCell, StudyCell, cells_of
 from rdeepsense.experiments.paper.presets import METHODS, Preset
 from rdeepsense.experiments.paper.results import StudyResults, results_of
 from rdeepsense.experiments.paper.study import Study
-from rdeepsense.experiments.uci.pool import Failure, run_each
 from rdeepsense.files import write_whole
 from rdeepsense.progress import long_progress
 
@@ -40,11 +41,12 @@ def run(
     data: Path | None = None,
     methods: Sequence[str] | None = None,
     seed: int = 0,
-    jobs: int | None = None,
+    engine: Engine | None = None,
     quiet: bool = False,
 ) -> StudyOutcome:
     """Run what is not finished yet under `out`; write results.json there.
 
+    Without an engine there are up to 4 processes of this machine.
     A cell that fails does not stop the others; it leaves no file and is tried again next time.
     """
     asked = methods or default_methods()
@@ -52,7 +54,8 @@ def run(
         if FAMILIES[method.family].is_peer:
             raise InputError(f"{method.name} is no method of the paper: see compare and benchmark")
     chosen = parse_all(asked)
-    study = Study(preset, data, seed)
+    # Resolved: other processes may stand elsewhere.
+    study = Study(preset, None if data is None else data.resolve(), seed)
     cells = cells_of(study, tasks, chosen)
     folder = out / "cells"
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,11 +69,10 @@ def run(
         progress.start("reproduce", total, finished)
         progress.update(finished, f"{len(done)} of {len(cells)} cells, first {pending[0].label}")
         try:
-            for cell, result in _results(pending, jobs or min(MOST_JOBS, os.cpu_count() or 1)):
+            for cell, result in _results(pending, folder, engine or default_engine()):
                 if isinstance(result, Failure):
                     failed.append((cell.label, result.reason))
                 else:
-                    cell.write(folder, result)
                     done[cell] = result
                 finished += cell.weight
                 count = len(done) + len(failed)
@@ -88,17 +90,24 @@ def default_methods() -> tuple[str, ...]:
     return tuple(name for name in METHODS if name != "GP" or find_spec("gpytorch"))
 
 
+def default_engine() -> Local:
+    """Return processes of this machine, a core each, but not many."""
+    return Local(min(MOST_JOBS, os.cpu_count() or 1))
+
+
 def _results(
-    pending: Sequence[StudyCell], jobs: int
+    pending: Sequence[StudyCell], folder: Path, engine: Engine
 ) -> Iterator[tuple[StudyCell, FinishedCell | Failure]]:
     """Yield each cell with its result, or with its failure, as they finish.
 
-    First the data, here: what is wrong with it should be said at once. Last the timing, alone.
+    First the data, here: what is wrong with it should be said at once. Last the timing, here and
+    alone: it is about this machine.
     """
     for cell in (cell for cell in pending if cell.kind == "task"):
-        yield cell, cell.run()
+        yield cell, KeptWork(cell, folder.resolve()).run()
     trainings = [cell for cell in pending if cell.kind in ("family", "alpha")]
     timings = [cell for cell in pending if cell.kind == "cost"]
-    for cells, processes in ((trainings, jobs), (timings, 1)):
-        for number, result in run_each(cells, processes):
+    parts: list[tuple[list[StudyCell], Engine]] = [(trainings, engine), (timings, Local(1))]
+    for cells, where in parts:
+        for number, result in run_kept(cells, folder, where):
             yield cells[number], result

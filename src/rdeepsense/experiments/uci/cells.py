@@ -23,9 +23,10 @@ from rdeepsense.experiments.uci.datafile import DataSet
 from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial
 
 # Code that no figure of a benchmark follows from.
-IRRELEVANT_CODE = ("cli", "deploy", "plot", *(f"experiments/{room}" for room in (
-    "paper", "report", "tasks", "uci", "cell_file.py", "compare.py", "comparison.py",
-    "completing.py", "machine.py", "sensor.py", "text_table.py", "peers/naming.py")))  # fmt: skip
+IRRELEVANT_CODE = ("cli", "engines", "deploy", "plot", *(f"experiments/{room}" for room in (
+    "paper", "report", "tasks", "uci", "cell_file.py", "compare.py", "compare_cells.py",
+    "comparison.py", "completing.py", "kept_work.py", "machine.py", "sensor.py", "text_table.py",
+    "peers/naming.py")))  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Running cells: those that are finished are read, the others run, here or in processes."""
+"""Running cells: those that are finished are read, the others run, wherever the engine says."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rdeepsense.engines import Engine, Failure
 from rdeepsense.errors import InputError
+from rdeepsense.experiments.kept_work import run_kept
 from rdeepsense.experiments.methods import Method, by_family
 from rdeepsense.experiments.uci.cells import BenchmarkCell
 from rdeepsense.experiments.uci.datafile import DataSet
-from rdeepsense.experiments.uci.pool import Failure, run_each
 from rdeepsense.experiments.uci.trial import FamilyTrial
 from rdeepsense.progress import Progress
 
@@ -54,9 +55,9 @@ def cells_of(
 
 
 def run_cells(
-    cells: Sequence[BenchmarkCell], folder: Path, jobs: int, progress: Progress
+    cells: Sequence[BenchmarkCell], folder: Path, engine: Engine, progress: Progress
 ) -> BenchmarkOutcome:
-    """Run what is not in `folder` yet; each cell is written there as soon as it is finished.
+    """Run what is not in `folder` yet; each cell is written there by whoever runs it.
 
     A cell that fails does not stop the others. It leaves no file, so the next run tries it again.
     """
@@ -72,12 +73,11 @@ def run_cells(
         first = f"first {begin.data.name} split {begin.split}, {begin.family}"
         progress.update(len(done), f"{len(done)} of {len(cells)} cells, {first}")
     try:
-        for number, result in run_each(pending, jobs):
+        for number, result in run_kept(pending, folder, engine):
             cell = pending[number]
             if isinstance(result, Failure):
                 failed.append((cell, result))
             else:
-                cell.write(folder, result)
                 done.append((cell, result))
                 ran += 1
             at = f"{cell.data.name} split {cell.split}, {cell.family}"

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from rdeepsense.engines import Failure, Local
 from rdeepsense.errors import RDeepSenseError, TrainingError
-from rdeepsense.experiments.uci.pool import Failure, run_each
 
 ENDLESS = """
 from functools import partial
 from types import SimpleNamespace
-from rdeepsense.experiments.uci.pool import run_each
+from rdeepsense.engines import Local
 wait = partial(exec, "import signal; print('started', flush=True); signal.pause()", {})
 if __name__ == "__main__":
-    list(run_each([SimpleNamespace(run=wait), SimpleNamespace(run=wait)], 2))
+    list(Local(2).run_each([SimpleNamespace(run=wait), SimpleNamespace(run=wait)]))
 """
 
 
@@ -30,13 +30,13 @@ def test_a_failure_is_told_and_does_not_stop_the_others() -> None:
         raise TrainingError("no usable\nnetwork")
 
     cells = [SimpleNamespace(run=failing), SimpleNamespace(run=partial(dict, square=4))]
-    assert list(run_each(cells, 1)) == [(0, Failure("no usable network")), (1, {"square": 4})]
+    assert list(Local(1).run_each(cells)) == [(0, Failure("no usable network")), (1, {"square": 4})]
 
 
 def test_a_process_that_dies_is_told() -> None:
     cells = [SimpleNamespace(run=partial(os._exit, 3))] * 2
     with pytest.raises(RDeepSenseError, match="run the same again to go on"):
-        list(run_each(cells, 2))
+        list(Local(2).run_each(cells))
 
 
 def test_workers_end_with_a_killed_parent() -> None:
@@ -51,12 +51,12 @@ STOPPED = """
 import os
 from functools import partial
 from types import SimpleNamespace
-from rdeepsense.experiments.uci.pool import run_each
+from rdeepsense.engines import Local
 wait = partial(exec, "import signal; print('started', flush=True); signal.pause()", {})
 if __name__ == "__main__":
     print(os.getpid(), flush=True)
     try:
-        list(run_each([SimpleNamespace(run=wait), SimpleNamespace(run=wait)], 2))
+        list(Local(2).run_each([SimpleNamespace(run=wait), SimpleNamespace(run=wait)]))
     except KeyboardInterrupt:
         print("stopped", flush=True)
 """
