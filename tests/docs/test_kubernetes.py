@@ -70,5 +70,9 @@ def test_its_command_is_one_of_ours(job: dict[str, Any]) -> None:
     said = CliRunner().invoke(app, [*words[1:-4], "--help"]).output
     options = [word for word in words if word.startswith("--")]
     assert all(option in said for option in options), said
-    mounts = {m["mountPath"] for g in groups(job) for m in g["template"]["spec"]["containers"][0]["volumeMounts"]}
+    mounts = {
+        m["mountPath"]
+        for g in groups(job)
+        for m in g["template"]["spec"]["containers"][0]["volumeMounts"]
+    }
     assert all(path.startswith(tuple(mounts)) for path in words if path.startswith("/"))
