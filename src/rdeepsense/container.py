@@ -56,9 +56,14 @@ class Tensor(NamedTuple):
         return flat.reshape(self.shape)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Tensor]]:
-    """Read the header and where the tensors lie, verified by the checksum."""
-    data = _bytes(path)
+def read(
+    path: str | os.PathLike[str], data: bytearray | None = None
+) -> tuple[Header, dict[str, Tensor]]:
+    """Read the header and where the tensors lie, verified by the checksum.
+
+    `data` is what the file holds, where it is not one of this machine.
+    """
+    data = _bytes(path) if data is None else data
     if len(data) < 9:
         raise ModelFileError(f"{path}: has {len(data)} bytes; it is truncated or no model file")
     start = 8 + int.from_bytes(data[:8], "little")

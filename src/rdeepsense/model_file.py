@@ -22,6 +22,7 @@ from rdeepsense.container import FORMAT, KEY
 from rdeepsense.container import Header as Header
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.files import write_whole
+from rdeepsense.storage import Remote, is_url
 
 _BLANK = "0" * 64
 
@@ -47,11 +48,12 @@ def write(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> Non
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Header, Tensors]:
-    """Read and verify a model file; the error says what is wrong with it.
+    """Read and verify a model file, by path or URL; the error says what is wrong with it.
 
     The arrays are parts of one buffer that holds the file: copy what is to outlive the rest.
     """
-    header, tensors = container.read(path)
+    remote = Remote.of(path).read() if isinstance(path, str) and is_url(path) else None
+    header, tensors = container.read(path, remote)
     return header, {name: tensor.view() for name, tensor in tensors.items()}
 
 

@@ -47,7 +47,7 @@ def test_rows_without_an_answer_are_marked_and_the_others_answered(
     assert "no answer 2 rows, which lack a value that no training row lacked" in done.out
     found = pl.read_csv("p.csv")
     assert found["status"].to_list() == ["ok", "unknown level: site", "missing: site", "missing: b"]
-    assert found["mean"].is_null().to_list() == [False, False, True, True]
+    assert found["mean_y"].is_null().to_list() == [False, False, True, True]
     tables[:2].write_csv("whole.csv")
     run("predict", "model.safetensors", "whole.csv", "-o", "w.csv")
     assert pl.read_csv("w.csv").equals(found[:2])

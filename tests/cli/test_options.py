@@ -109,8 +109,8 @@ def test_conformal_intervals_are_those_of_the_command_line(run: Any, csv: Path) 
     low, high = model.predict_interval(
         table.select(model.feature_names_in_.tolist()), 0.8, method="conformal"
     )
-    np.testing.assert_allclose(pl.read_csv("p.csv")["low"], low)
-    np.testing.assert_allclose(pl.read_csv("p.csv")["high"], high)
+    np.testing.assert_allclose(pl.read_csv("p.csv")["low_y"], low)
+    np.testing.assert_allclose(pl.read_csv("p.csv")["high_y"], high)
 
 
 def test_words_of_the_library_become_options(run: Any, csv: Path) -> None:

@@ -46,12 +46,12 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
     assert predicted.code == 0, predicted.err
     assert "3 columns not used: y, z, user" in predicted.out
     frame = pl.read_csv(out) if kind == "csv" else pl.read_parquet(out)
-    assert frame.columns == ["mean", "std", "low", "high", "status"]
+    assert frame.columns == ["mean_y", "std_y", "low_y", "high_y", "status"]
     model = rds.load("model.safetensors")
     inputs = pl.read_parquet(table) if kind == "parquet" else pl.read_csv(table)
     X = inputs.select(names)
-    np.testing.assert_allclose(frame["mean"], model.predict(X))
-    np.testing.assert_allclose(frame["high"], model.predict_interval(X, 0.5)[1])
+    np.testing.assert_allclose(frame["mean_y"], model.predict(X))
+    np.testing.assert_allclose(frame["high_y"], model.predict_interval(X, 0.5)[1])
 
     evaluated = run("evaluate", "model.safetensors", table, "--target", "y", "--json", "e.json")
     assert evaluated.code == 0, evaluated.err
@@ -71,8 +71,10 @@ def test_classes_of_text(run, csv: Path, tmp_path: Path) -> None:
     ] > 0.6  # fmt: skip
     run("predict", "model.safetensors", csv, "-o", "p.csv", "--samples", 3)
     frame = pl.read_csv("p.csv")
-    assert frame.columns == ["class", "p_high", "p_low", "p_mid", "status"]
-    np.testing.assert_allclose(frame.select(pl.sum_horizontal(pl.exclude("class", "status"))), 1)
+    assert frame.columns == ["class_label", "p_high", "p_low", "p_mid", "status"]
+    np.testing.assert_allclose(
+        frame.select(pl.sum_horizontal(pl.exclude("class_label", "status"))), 1
+    )
     assert (
         "expected calibration error"
         in run("evaluate", "model.safetensors", csv, "--target", "label").out
@@ -95,7 +97,7 @@ def test_several_targets(run, csv: Path) -> None:
     options = ("--target", "y", "--target", "z", "--ignore", "user", "--likelihood", "student")
     assert run("fit", "--quick", csv, *options, *QUICK).code == 0
     run("predict", "model.safetensors", csv, "-o", "p.tsv")
-    assert pl.read_csv("p.tsv", separator="\t").columns[::4] == ["mean_0", "mean_1", "status"]
+    assert pl.read_csv("p.tsv", separator="\t").columns[::4] == ["mean_y", "mean_z", "status"]
     both = run("evaluate", "model.safetensors", csv, "--target", "y", "--target", "z")
     assert both.code == 0
     one = run("evaluate", "model.safetensors", csv, "--target", "y")

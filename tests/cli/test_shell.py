@@ -126,7 +126,7 @@ def test_stdin_and_stdout(
     assert "wrote stdout: 400 rows" in found.err
     table = pl.read_csv(found.out.encode())
     assert table.shape == (400, 5)
-    assert table.columns == ["mean", "std", "low", "high", "status"]
+    assert table.columns == ["mean_y", "std_y", "low_y", "high_y", "status"]
     assert given("predict", "m", name, "-o", "-", "--quiet").err == ""
 
 

@@ -1,4 +1,4 @@
-"""Where the work of a command is done that is many fits: --engine, --address and --jobs."""
+"""Where the work of a command is done that is many pieces: --engine, --address and --jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EngineName(StrEnum):
 EngineOption = Annotated[
     EngineName,
     typer.Option(
-        "--engine", help="Where fits are done: local (processes), joblib, or a Ray cluster."
+        "--engine", help="Where work is done: local (this machine), joblib, or a Ray cluster."
     ),
 ]
 Address = Annotated[

@@ -37,6 +37,7 @@ from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, pictures, w
 from rdeepsense.cli.widths import widths_of
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.records import plain
+from rdeepsense.storage import Remote, path_or_url
 
 if TYPE_CHECKING:
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
@@ -64,7 +65,7 @@ class MissingInputs(StrEnum):
 
 def fit(
     table: Annotated[
-        Path,
+        str,
         typer.Argument(
             help=f"{TABLE}; one row per example. Or a folder of Parquet files, which may be "
             "larger than memory."
@@ -165,22 +166,24 @@ def fit(
     left, forced, parts = ignore or [], inputs or [], parse_parts(datetime)
     check_roles(target, groups, left, forced)
     source: Folder | MemoryTable
-    if table.is_dir() and any(table.glob("*.parquet")):
+    place = path_or_url(table)
+    if isinstance(place, Remote) or (place.is_dir() and any(place.glob("*.parquet"))):
         if parts or missing_mark:
             raise InputError(
                 "--datetime and --missing-mark are for a table in memory, not a folder"
             )
         limit = memory * 2**20
-        source = Folder.inspect(table, target, groups, left, test_fraction, limit, forced)
+        source = Folder.inspect(place, target, groups, left, test_fraction, limit, forced)
     else:
-        read = read_table(table, missing_mark or [])
+        read = read_table(place, missing_mark or [])
         source = MemoryTable.inspect(
             read, target, groups, left, missing.value, test_fraction, seed, forced, parts
         )
     # A partial model is there to be replaced: the same command goes on.
-    check_outputs({**outputs, "--checkpoint": checkpoint}, inputs=(table,))
-    check_outputs(outputs, inputs=(table,), overwrite=overwrite or partial)
-    terminal.line(f"table     {'stdin' if table == STDIN else table}")
+    inputs_read = () if isinstance(place, Remote) else (place,)
+    check_outputs({**outputs, "--checkpoint": checkpoint}, inputs=inputs_read)
+    check_outputs(outputs, inputs=inputs_read, overwrite=overwrite or partial)
+    terminal.line(f"table     {'stdin' if place == STDIN else place}")
     source.report(terminal)
     classes, why = decide(task, source.kinds())
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,22 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FlaggedRows:
-    """The status of each row in words, and how many rows each input was flagged in."""
+    """How many of some rows are flagged, and in how many each input was."""
 
-    words: list[str]
-    inputs: dict[str, int]
-
-    @property
-    def rows(self) -> int:
-        """How many rows are flagged."""
-        return sum(words != "ok" for words in self.words)
+    rows: int
+    flagged: int
+    inputs: Mapping[str, int]
 
     def report(self, terminal: Terminal) -> None:
         """Print one line, where any row is flagged."""
-        if self.rows:
+        if self.flagged:
             counts = some([f"{name} in {count:,}" for name, count in self.inputs.items()])
             terminal.line(
-                f"{self.rows:,} of {len(self.words):,} rows are beyond what the model was trained "
+                f"{self.flagged:,} of {self.rows:,} rows are beyond what the model was trained "
                 f"on, and as unsure as if it knew the training targets alone: {counts}"
             )
 
@@ -39,12 +36,7 @@ def flagged_rows(model: Estimator, inputs: Inputs) -> FlaggedRows:
     """Find the flagged rows, and the inputs that they are flagged for."""
     import numpy as np
 
-    from rdeepsense.status import status_words
-
     beyond = model.flagged_inputs(inputs)
     names = getattr(model, "feature_names_in_", [str(k) for k in range(beyond.shape[1])])
-    words = status_words(model.status(inputs))
-    for row in np.flatnonzero(beyond.any(1)):
-        words[row] += f": {some([str(names[k]) for k in np.flatnonzero(beyond[row])])}"
     counts = {str(names[k]): int(beyond[:, k].sum()) for k in np.flatnonzero(beyond.any(0))}
-    return FlaggedRows(words, counts)
+    return FlaggedRows(len(beyond), int(np.count_nonzero(model.status(inputs))), counts)

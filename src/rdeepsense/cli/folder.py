@@ -13,6 +13,7 @@ from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.targets import MOST_CLASSES, check_classes
 from rdeepsense.cli.scores import NAMES, ClosingScores, Score, Scores, score_table
 from rdeepsense.errors import InputError
+from rdeepsense.storage import Remote
 
 if TYPE_CHECKING:
     from rdeepsense.cli.terminal import Terminal
@@ -36,7 +37,7 @@ class Folder:
     @classmethod
     def inspect(
         cls,
-        path: Path,
+        path: Path | Remote,
         targets: list[str],
         groups: str | None,
         ignore: Sequence[str],

@@ -25,7 +25,7 @@ Inputs: TypeAlias = "pl.DataFrame | NDArray[np.float64]"
 """Columns with their names, or an array for a model that was fitted without."""
 
 
-def load_model(path: Path) -> Estimator:
+def load_model(path: Path | str) -> Estimator:
     """Return the model in a file."""
     from rdeepsense.estimators import load
 
@@ -50,10 +50,13 @@ class ModelInputs:
             terminal.line(f"{len(self.extra)} columns not used: {some(self.extra)}")
 
 
-def model_inputs(model: Estimator, table: Table, not_inputs: list[str]) -> ModelInputs:
+def model_inputs(
+    model: Estimator, table: Table, not_inputs: list[str], finite: bool = True
+) -> ModelInputs:
     """Return the columns the model was fitted on, in its order, found by their names.
 
-    Of numbers, any cell that is none is missing. Parts of dates are made of their column.
+    Of numbers, any cell that is none is missing. Parts of dates are made of their column. Infinity
+    is refused with `finite`.
     """
     names = getattr(model, "feature_names_in_", None)
     frame, made = with_dates(table.frame, [] if names is None else [str(name) for name in names])
@@ -79,7 +82,7 @@ def model_inputs(model: Estimator, table: Table, not_inputs: list[str]) -> Model
     frame, found = _numbers(frame, [n for n in used if n not in texts], table.comma_separated)
     left.update(used, made)
     extra = [name for name in columns if name not in left]
-    checked = inputs_of(frame, used, "mean", texts)
+    checked = inputs_of(frame, used, "mean", texts, finite)
     # A model that was fitted without names would warn about a table that has them.
     values = checked if names is not None else checked.to_numpy()
     said = [*table.said, *(read_with(found.read_as) if found else [])]

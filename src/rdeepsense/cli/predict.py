@@ -1,49 +1,89 @@
-"""`rdeepsense predict`: a distribution for every row of a table."""
+"""`rdeepsense predict`: a distribution for every row of a table, or of a folder of them."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
-from rdeepsense.cli.columns import some
-from rdeepsense.cli.flagged import flagged_rows
-from rdeepsense.cli.inference import load_model, model_inputs
+from rdeepsense.batch.wanted import FURTHER, STATUS, Wanted
+from rdeepsense.cli.engine import Address, EngineName, EngineOption, engine_asked
+from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.options import TABLE, MissingMarks, Overwrite, Quiet
-from rdeepsense.cli.reading.table import read_table
-from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table
-from rdeepsense.cli.writing import check_suffix, write_table
+from rdeepsense.cli.predict_folder import FolderOptions, predict_folder
+from rdeepsense.cli.predict_stream import is_large, predict_stream
+from rdeepsense.cli.predict_table import Asked, predict_table
+from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs
+from rdeepsense.cli.writing import check_suffix
 from rdeepsense.errors import InputError
+from rdeepsense.storage import Remote, path_or_url
 
-if TYPE_CHECKING:
-    import polars as pl
-    from numpy.typing import NDArray
-    from rich.table import Table
+OPTIONS = {
+    "coverage": "--coverage",
+    "quantiles": "--quantiles",
+    "with": "--with",
+    "accept": "--accept",
+    "id": "--id",
+    "memory": "--memory",
+    "runner": "--runner",
+}
 
-    from rdeepsense.arrays import Booleans
-    from rdeepsense.distributions import AnyDistribution
-    from rdeepsense.estimators.loading import Estimator
 
-SHOWN = 10
+class RunnerName(StrEnum):
+    """What may run a model."""
+
+    auto = "auto"
+    c = "C"
+    torch = "torch"
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
-    table: Annotated[Path, typer.Argument(help=f"Table with the model's inputs: {TABLE}.")],
+    model: Annotated[str, typer.Argument(help="Model file written by fit; a path or a URL.")],
+    table: Annotated[
+        str,
+        typer.Argument(help=f"Table with the model's inputs: {TABLE}; or a folder of Parquet."),
+    ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "-o", "--output", help="Table to write: .csv, .tsv or .parquet; - for CSV on stdout."
+            "-o",
+            "--output",
+            help="Table to write: .csv, .tsv or .parquet; - for CSV on stdout. Of a folder, "
+            "another folder.",
         ),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Probability that the interval low to high should hold.")
     ] = 0.9,
+    quantiles: Annotated[
+        str | None, typer.Option(help="Further columns, with commas, such as 0.05,0.5,0.95.")
+    ] = None,
+    further: Annotated[
+        str,
+        typer.Option(
+            "--with", help=f"Further columns, with commas, of: {', '.join(FURTHER)}; or none."
+        ),
+    ] = STATUS,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="COLUMN", help="Column to pass through; repeatable."),
+    ] = None,
+    accept: Annotated[
+        float, typer.Option(help="Share of the validation rows that the column reject accepts.")
+    ] = 0.9,
     samples: Annotated[
         int | None, typer.Option(min=1, help="Passes with dropout on; by default one without.")
     ] = None,
+    memory: Annotated[
+        int, typer.Option(min=1, help="MiB that the process may take for a large table or folder.")
+    ] = 512,
+    runner: Annotated[
+        RunnerName, typer.Option(help="What runs the model over many rows; auto is the faster.")
+    ] = RunnerName.auto,
+    engine: EngineOption = EngineName.local,
+    address: Address = None,
     missing_mark: MissingMarks = None,
     quiet: Quiet = False,
     overwrite: Overwrite = False,
@@ -52,94 +92,46 @@ def predict(
 
     The status of a row is "ok", or says which inputs are beyond what the model was trained on. A
     row that lacks a value which no training row lacked has no answer, and the status "missing".
+
+    A large table is read and written piece by piece. Of a folder every Parquet file becomes one of
+    the same name, whole or not at all; the same command goes on after a stop.
     """
-    import polars as pl
-
-    terminal = Terminal(quiet, output)
-    if not 0 < coverage < 1:
-        raise InputError(f"--coverage {coverage}: must lie between 0 and 1")
-    if output is not None:
-        check_suffix(output)
-        check_outputs({"--output": output}, (model, table), overwrite, stream="--output")
-    estimator = load_model(model)
-    read = read_table(table, missing_mark or [])
-    found = model_inputs(estimator, read, [])
-    found.report(terminal)
-    answered = answerable(estimator, found.values)
-    inputs = rows_of(found.values, answered)
-    dist = estimator.predict_dist(inputs, samples)
-    if hasattr(estimator, "classes_"):
-        predictions = _classes(estimator.classes_, dist)
-    elif samples is None and _is_conformal(estimator):
-        terminal.line("intervals: conformal, by rows that fit set aside")
-        bounds = estimator.predict_interval(inputs, coverage, method="conformal")
-        predictions = _numbers(dist, bounds)
-    else:
-        predictions = _numbers(dist, dist.interval(coverage))
-    if not answered.all():
-        report_unanswered(terminal, int((~answered).sum()))
-        predictions = _spread(predictions, answered)
-    words = flagged_rows(estimator, found.values).words
-    predictions = predictions.with_columns(pl.Series("status", words))
-    flagged_rows(estimator, inputs).report(terminal)
-    if output is None:
-        terminal.table(_first_rows(predictions))
-    else:
-        write_table(output, predictions)
-        name = "stdout" if output == STDOUT else output
-        terminal.line(f"wrote {name}: {predictions.height:,} rows, {some(predictions.columns)}")
+    with in_options(OPTIONS):
+        wanted = Wanted(coverage, _levels(quantiles), _words(further), samples, accept)
+        source, target = path_or_url(table), None if output is None else path_or_url(output)
+        asked = Asked(model, wanted, tuple(ids or ()), tuple(missing_mark or ()))
+        terminal = Terminal(quiet, STDOUT if target == STDOUT else None)
+        if isinstance(source, Remote) or (source.is_dir() and any(source.glob("*.parquet"))):
+            if missing_mark:
+                raise InputError("--missing-mark: is for tables; Parquet files have empty cells")
+            away = engine is not EngineName.local or address is not None
+            place = engine_asked(engine, address, None) if away else None
+            options = FolderOptions(memory, runner.value, place, overwrite, quiet)
+            predict_folder(terminal, asked, source, target, options)
+            return
+        if isinstance(target, Remote):
+            raise InputError(f"--output {target}: is for a folder of Parquet; give a file")
+        if engine is not EngineName.local or address is not None:
+            raise InputError("--engine and --address are for a folder of Parquet files")
+        if target is not None:
+            check_suffix(target)
+            inputs = (source,) if isinstance(path_or_url(model), Remote) else (Path(model), source)
+            check_outputs({"--output": target}, inputs, overwrite, stream="--output")
+        if is_large(source):
+            predict_stream(terminal, asked, source, target, memory, runner.value)
+        else:
+            predict_table(terminal, asked, source, target)
 
 
-def _is_conformal(model: Estimator) -> bool:
-    """Tell whether a model has thresholds of its own, the same for every row."""
-    conformal = model.fitted_.conformal
-    return conformal is not None and conformal.is_common
+def _levels(quantiles: str | None) -> tuple[float, ...]:
+    try:
+        return tuple(float(level) for level in quantiles.split(",")) if quantiles else ()
+    except ValueError:
+        raise InputError(
+            f"--quantiles {quantiles}: numbers with commas are needed, such as 0.05,0.95"
+        ) from None
 
 
-def _classes(classes: NDArray[Any], dist: AnyDistribution) -> pl.DataFrame:
-    """Return the most probable class of each row, and the probability of every class."""
-    import polars as pl
-
-    columns = {"class": classes[dist.mode].tolist()}
-    columns |= {f"p_{label}": dist.mean[:, k] for k, label in enumerate(classes)}
-    return pl.DataFrame(columns)
-
-
-def _numbers(dist: AnyDistribution, bounds: tuple[NDArray[Any], NDArray[Any]]) -> pl.DataFrame:
-    """Return mean, std, low and high of each row, numbered for several targets."""
-    import polars as pl
-
-    figures = {"mean": dist.mean, "std": dist.std, "low": bounds[0], "high": bounds[1]}
-    if len(dist.shape) == 1:
-        return pl.DataFrame(figures)
-    return pl.DataFrame(
-        {
-            f"{name}_{output}": values[:, output]
-            for output in range(dist.shape[1])
-            for name, values in figures.items()
-        }
-    )
-
-
-def _spread(predictions: pl.DataFrame, answered: Booleans) -> pl.DataFrame:
-    """Return a row for every row of the table, empty where there is no answer."""
-    import numpy as np
-    import polars as pl
-
-    place = pl.DataFrame({"row": np.arange(len(answered))})
-    known = predictions.with_columns(pl.Series("row", np.flatnonzero(answered)))
-    return place.join(known, on="row", how="left", maintain_order="left").drop("row")
-
-
-def _first_rows(predictions: pl.DataFrame) -> Table:
-    left = predictions.height - SHOWN
-    more = f"and {left:,} rows more; -o FILE writes all" if left > 0 else None
-    table = new_table("Predictions", ["row", *predictions.columns], more)
-    for number, row in enumerate(predictions.head(SHOWN).iter_rows()):
-        cells = ["" if cell is None else _shown(cell) for cell in row]
-        table.add_row(str(number), *cells)
-    return table
-
-
-def _shown(cell: object) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+def _words(further: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in further.split(",") if word.strip())
+    return () if words == ("none",) else words

@@ -18,13 +18,17 @@ PIECE = 65_536
 WRITABLE = (".csv", ".tsv", ".parquet")
 
 
-def write_table(path: Path, frame: pl.DataFrame) -> None:
-    """Write CSV, TSV or Parquet, by the name's ending, whole or not at all; CSV to "-"."""
+def write_table(path: Path, frame: pl.DataFrame, header: bool = True) -> None:
+    """Write CSV, TSV or Parquet, by the name's ending, whole or not at all; CSV to "-".
+
+    Without `header` a CSV has no line of names.
+    """
     buffer = io.BytesIO()
     if path.suffix.lower() == ".parquet":
         frame.write_parquet(buffer)
     else:
-        frame.write_csv(buffer, separator="\t" if path.suffix.lower() == ".tsv" else ",")
+        separator = "\t" if path.suffix.lower() == ".tsv" else ","
+        frame.write_csv(buffer, separator=separator, include_header=header)
     if path == STDOUT:
         # In pieces: not every system tells of a reader that goes away during one long write.
         text = buffer.getvalue().decode()

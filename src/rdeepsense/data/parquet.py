@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Integers
 from rdeepsense.errors import InputError, require
+from rdeepsense.storage import Remote, is_url
 
 NUMBER = "numbers"
 TEXT_BYTES = 32
@@ -23,6 +24,7 @@ UNREADABLE = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, 
 ArrowTable = Any
 ArrowColumn = Any
 ArrowType = Any
+File = Path | Remote
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,16 @@ class RowGroup:
 
 
 class ParquetTable:
-    """One Parquet file, or all of a folder, as a table; columns in `ignore` are left out.
+    """One Parquet file, or all of a folder or URL, as a table; columns in `ignore` are left out.
 
     The files must have the same columns; their order is that of the first file, by name.
     """
 
-    def __init__(self, path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> None:
+    def __init__(self, path: str | os.PathLike[str] | Remote, ignore: Iterable[str] = ()) -> None:
         self._parquet = require("pyarrow.parquet", "tasks")
-        self.path = Path(path)
+        if isinstance(path, str) and is_url(path):
+            path = Remote.of(path)
+        self.path = path if isinstance(path, Remote) else Path(path)
         self.files = _files(self.path)
         self.groups: list[RowGroup] = []
         self._metadata: list[Any] = []
@@ -76,7 +80,9 @@ class ParquetTable:
         group = self.groups[part]
         file = self.files[group.file]
         try:
-            with self._parquet.ParquetFile(file, metadata=self._metadata[group.file]) as opened:
+            with self._parquet.ParquetFile(
+                _source(file), metadata=self._metadata[group.file]
+            ) as opened:
                 table = opened.read_row_group(group.number, columns=list(names))
             table.validate(full=True)
             if table.num_rows != group.rows:
@@ -84,6 +90,11 @@ class ParquetTable:
             return table
         except UNREADABLE as error:
             raise InputError(f"{file}: cannot be read any more: {_reason(error)}") from error
+
+    def rows_of_groups(self, file: int) -> list[int]:
+        """Return the rows of each row group of a file, empty ones too."""
+        metadata = self._metadata[file]
+        return [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
 
     def place(self, part: int, row: int) -> str:
         """Tell where a row of a row group is, for messages."""
@@ -98,9 +109,9 @@ class ParquetTable:
             said.append(f"{file.name} {stat.st_size} {stat.st_mtime_ns} {metadata.num_rows}")
         return "\n".join(said)
 
-    def _look_at(self, file: Path) -> tuple[Any, dict[str, ArrowType]]:
+    def _look_at(self, file: File) -> tuple[Any, dict[str, ArrowType]]:
         try:
-            with self._parquet.ParquetFile(file) as opened:
+            with self._parquet.ParquetFile(_source(file)) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow
         except UNREADABLE as error:
             raise InputError(f"{file}: cannot be read as Parquet: {_reason(error)}") from error
@@ -136,7 +147,19 @@ def first_repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _files(path: Path) -> list[Path]:
+def _source(file: File) -> Any:  # Any: of pyarrow
+    """Return what pyarrow opens: a path, or an open file of another machine."""
+    return file.open() if isinstance(file, Remote) else file
+
+
+def _files(path: File) -> list[File]:
+    if isinstance(path, Remote):
+        if path.is_file():
+            return [path]
+        found = [file for file in path.files(".parquet") if file.name[0] not in "._"]
+        if not found:
+            raise InputError(f"{path}: there is no such file, and none ending in .parquet below")
+        return list(found)
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -144,7 +167,7 @@ def _files(path: Path) -> list[Path]:
     files = sorted(f for f in path.glob("*.parquet") if f.is_file() and f.name[0] not in "._")
     if not files:
         raise InputError(f"{path}: holds no file whose name ends in .parquet")
-    return files
+    return list(files)
 
 
 def _kind(type_: ArrowType) -> str:
@@ -166,7 +189,7 @@ def _bytes(type_: ArrowType) -> int:
         return TEXT_BYTES
 
 
-def _check_same(found: dict[str, str], file: Path, expected: dict[str, str], first: Path) -> None:
+def _check_same(found: dict[str, str], file: File, expected: dict[str, str], first: File) -> None:
     """Refuse a file whose columns are not those of the first."""
     for name, kind in expected.items():
         if name not in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +114,7 @@ def _columns(
     targets = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
     if not targets or not all(isinstance(name, str) for name in targets):
         raise InputError(
-            f"X is {os.fspath(table.path)!r}, so y must name the target column, or be a list of "
+            f"X is {str(table.path)!r}, so y must name the target column, or be a list of "
             f"names; it is a {type(y).__name__}"
         )
     if not (groups is None or isinstance(groups, str)):

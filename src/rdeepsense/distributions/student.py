@@ -72,12 +72,16 @@ class StudentT(LocationScale):
         It is solved for whichever of 1 - w and w is small, so digits are lost neither at the
         centre nor far out; scipy's stdtrit keeps only eight at df = 4 and fails in far tails.
         """
+        df = self.df
+        if df.size > 1 and np.ptp(df) == 0 and np.ptp(q) == 0:
+            # All are the same number, which takes longer to find than all the rest of a row.
+            df, q = df.ravel()[:1], q.ravel()[:1]
         tails = 2 * np.minimum(q, 1 - q)
-        near = special.betainccinv(0.5, self.df / 2, tails)
-        far = special.betaincinv(self.df / 2, 0.5, tails)
+        near = special.betainccinv(0.5, df / 2, tails)
+        far = special.betaincinv(df / 2, 0.5, tails)
         with np.errstate(divide="ignore"):
             ratio = np.where(near < 0.5, np.sqrt(near / (1 - near)), np.sqrt(1 - far) / far**0.5)
-        return cast(Floats, np.sign(q - 0.5) * np.sqrt(self.df) * ratio)
+        return cast(Floats, np.sign(q - 0.5) * np.sqrt(df) * ratio)
 
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return rng.standard_t(self.df, shape)

@@ -154,6 +154,12 @@ class DistributionEstimator(BaseEstimator):
         """Return the predictive distribution of each row."""
         raise NotImplementedError
 
+    def predict_rows(self, rows: NDArray[Any], samples: int | None = None) -> AnyDistribution:
+        """Return the predictive distribution of rows that are known to be numbers and codes."""
+        if samples is not None:
+            checks.check_whole("samples", samples, 1)
+        return self.fitted_.distribution(rows, passes=self._passes(samples), device=self._where())
+
     def evaluate(self, X: ArrayLike, y: ArrayLike) -> dict[str, float]:
         """Return every metric that applies to labelled rows, as `metrics.evaluate` does.
 
@@ -393,11 +399,7 @@ class DistributionEstimator(BaseEstimator):
 
     def _distribution(self, X: ArrayLike, samples: int | None) -> AnyDistribution:
         check_is_fitted(self)
-        if samples is not None:
-            checks.check_whole("samples", samples, 1)
-        return self.fitted_.distribution(
-            self._rows(X), passes=self._passes(samples), device=self._where()
-        )
+        return self.predict_rows(self._rows(X), samples)
 
     def _thresholds(self, coverage: float, rows: int, groups: ArrayLike | None) -> Floats:
         if self.fitted_.conformal is None:

@@ -30,7 +30,7 @@ def test_there_are_sixty() -> None:
 
 
 @pytest.mark.parametrize("animal", ZOO, ids=lambda animal: animal.name)
-def test_animal(run: Any, animal: Animal) -> None:
+def test_animal(run: Any, animal: Animal, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec(animal.needs) is None:
         pytest.skip(f"needs {animal.needs}")
     path = Path(animal.file)
@@ -56,6 +56,14 @@ def test_animal(run: Any, animal: Animal) -> None:
     again = run("predict", "model.safetensors", path, "-o", "p.csv", *marks)
     assert again.code == 0, again.err
     assert len(Path("p.csv").read_text().splitlines()) == sum(written["rows"].values()) + 1
+    # Read in pieces of a few rows it is the same table, and the same is said of it.
+    monkeypatch.setattr("rdeepsense.cli.predict_stream.LARGE", 0)
+    monkeypatch.setattr("rdeepsense.cli.pieces.rows_at_once", lambda *_: 7)
+    pieces = run("predict", "model.safetensors", path, "-o", "pieces.csv", *marks)
+    assert pieces.code == 0, pieces.err
+    assert Path("pieces.csv").read_bytes() == Path("p.csv").read_bytes()
+    said = [line for line in pieces.out.splitlines() if not line.startswith(("runs ", "read "))]
+    assert sorted(said) == sorted(again.out.replace("p.csv", "pieces.csv").splitlines())
 
 
 @pytest.mark.parametrize("animal", READABLE[:-1], ids=lambda animal: animal.name)
@@ -86,7 +94,7 @@ def test_a_model_finds_its_columns_in_another_spelling(run: Any) -> None:
     pl.DataFrame(other).write_csv("other.csv", separator=";")
     for name in ("fit", "other"):
         assert run("predict", "model.safetensors", f"{name}.csv", "-o", f"{name}.out.csv").code == 0
-    one, two = (pl.read_csv(f"{name}.out.csv")["mean"] for name in ("fit", "other"))
+    one, two = (pl.read_csv(f"{name}.out.csv")["mean_y"] for name in ("fit", "other"))
     np.testing.assert_array_equal(one.to_numpy(), two.to_numpy())
     pl.DataFrame(other).drop("t").write_csv("less.csv", separator=";")
     lacking = run("predict", "model.safetensors", "less.csv")
@@ -103,7 +111,7 @@ def test_a_stray_cell_at_prediction_is_missing(run: Any) -> None:
     found = run("predict", "model.safetensors", "few.csv", "-o", "p.csv")
     assert found.code == 0
     assert "no number a: 2 of 3 cells: row 1 'err', row 2 'err'" in found.out
-    rows = pl.read_csv("p.csv")["mean"].to_list()
+    rows = pl.read_csv("p.csv")["mean_y"].to_list()
     assert rows[0] != rows[1] == rows[2]
     strays = run("evaluate", "model.safetensors", "few.csv", "--target", "b", "--overwrite")
     assert strays.code == 0

@@ -63,7 +63,7 @@ def read_content(path: Path) -> Content:
         return Content(name, data, "Excel")
     if packed is not None:
         data = _unpacked(name, data, packed)
-    return Content(name, data, _kind(name, data), packed)
+    return Content(name, data, kind_of(name, data), packed)
 
 
 def _bytes(path: Path) -> bytes:
@@ -76,7 +76,8 @@ def _bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _kind(name: str, data: bytes) -> str:
+def kind_of(name: str, data: bytes) -> str:
+    """Tell from the first bytes what a table is; refuse what is none."""
     start = data[:512].lstrip()
     if not data or data.isspace():
         raise InputError(f"{name}: is empty")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rdeepsense.cli.reading.dialect import NAMES, Dialect, dialect_of
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def read_delimited(name: str, data: bytes) -> tuple[pl.DataFrame, list[str], str]:
-    """Return the table, what was assumed, and the separator."""
+def read_delimited(
+    name: str, data: bytes, texts: Sequence[str] = ()
+) -> tuple[pl.DataFrame, list[str], str]:
+    """Return the table, what was assumed, and the separator.
+
+    Columns named in `texts` stay as they are written: 007 is no number then.
+    """
     polars = require("polars", "cli")
     text, encoding = as_utf8(name, data)
     found = dialect_of(name, text)
@@ -34,6 +40,15 @@ def read_delimited(name: str, data: bytes) -> tuple[pl.DataFrame, list[str], str
         raise InputError(f"{name}: cannot be read as CSV: {reason}") from error
     if frame.width == len(found.names):
         frame.columns = found.names
+    for column in [k for k, own in enumerate(found.names) if own in texts]:
+        own = polars.read_csv(
+            found.data,
+            separator=found.separator,
+            null_values=list(MARKS),
+            infer_schema_length=0,
+            columns=[column],
+        )
+        frame = frame.with_columns(own.to_series().alias(found.names[column]))
     # A short row leaves its last column empty, so only then is it worth looking line by line.
     if frame.height and frame[:, -1].null_count():
         _check_widths(name, found)
@@ -41,10 +56,15 @@ def read_delimited(name: str, data: bytes) -> tuple[pl.DataFrame, list[str], str
         while frame.height and empty[frame.height - 1]:  # blank lines at the end
             frame = frame.head(frame.height - 1)
     frame = frame.with_columns(polars.selectors.string().str.strip_chars())
+    return frame, assumed(found, encoding), found.separator
+
+
+def assumed(found: Dialect, encoding: str | None) -> list[str]:
+    """Say what was assumed of a text: its encoding, its separator, and what was skipped."""
     said = [encoding] if encoding else []
     if found.separator not in (",", "\t") and "columns separated by spaces" not in found.said:
         said.append(f"columns separated by {NAMES.get(found.separator, repr(found.separator))}")
-    return frame, [*said, *found.said], found.separator
+    return [*said, *found.said]
 
 
 def _check_widths(name: str, found: Dialect) -> None:

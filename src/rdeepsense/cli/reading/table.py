@@ -29,16 +29,17 @@ class Table:
     comma_separated: bool = True  # then a comma within a cell is hardly a decimal one
 
 
-def read_table(path: Path, sentinels: Sequence[str] = ()) -> Table:
+def read_table(path: Path, sentinels: Sequence[str] = (), texts: Sequence[str] = ()) -> Table:
     """Read a file, or stdin for "-"; what is no table is refused with the reason.
 
-    `sentinels` are further marks of missing values, such as "-999".
+    `sentinels` are further marks of missing values, such as "-999"; columns named in `texts` stay
+    as they are written.
     """
     content = read_content(path)
     name, data, separator = content.name, content.data, ","
     said = [content.packed] if content.packed else []
     if content.kind == "CSV":
-        frame, more, separator = read_delimited(name, data)
+        frame, more, separator = read_delimited(name, data, texts)
     elif content.kind == "JSON":
         frame, more = read_json(name, data)
     elif content.kind == "Excel":

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from rdeepsense.deploy.c.cache import cache_folder, processor
 from rdeepsense.deploy.c.measure import compiler
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.errors import InputError
@@ -57,7 +56,7 @@ def need_compiler(what: str) -> str:
 
 def build(cc: str, program: Program, targets: Sequence[Target]) -> list[Path]:
     """The targets, built now or found in the cache; the tables are compiled once for all."""
-    cache = _cache_folder()
+    cache = cache_folder()
     paths = [cache / f"{_digest(cc, program, target)}{target.suffix}" for target in targets]
     if all(path.exists() for path in paths):
         return paths
@@ -94,29 +93,9 @@ def _run(folder: Path, command: list[str]) -> None:
 
 def _digest(cc: str, program: Program, target: Target) -> str:
     """Of the text and the numbers, the compiler and this processor."""
-    texts = [cc, _processor(), *target.flags, *target.files.values(), *program.files.values()]
+    texts = [cc, processor(), *target.flags, *target.files.values(), *program.files.values()]
     digest = hashlib.sha256("\0".join(texts).encode())
     for source in program.sources:
         for table in source.tables:
             digest.update(np.ascontiguousarray(table.values).tobytes())
     return digest.hexdigest()[:32]
-
-
-def _cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME")
-    if sys.platform == "darwin" and not home:
-        return Path.home() / "Library" / "Caches" / "rdeepsense"
-    return (Path(home) if home else Path.home() / ".cache") / "rdeepsense"
-
-
-def _processor() -> str:
-    """What -march=native depends on: a cache folder may be shared by several machines."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() + platform.node()
-    return "".join(
-        sorted(
-            {line for line in text.splitlines() if line.startswith(("flags", "Feat", "model name"))}
-        )
-    )

@@ -2,77 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from rdeepsense.deploy.c.build import LIBRARY, Program, Target, build, need_compiler
+from rdeepsense.deploy.c.called import CompiledRunner
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.deploy.networks import as_float32
-from rdeepsense.errors import InputError
-
-CFunction = Callable[..., int]  # ctypes converts what is given
-
-
-@dataclass(frozen=True)
-class CompiledRunner:
-    """The C of a folded model, in float32, called through ctypes."""
-
-    facts: Facts
-    rows: CFunction = field(compare=False, repr=False)
-    has_epistemic: bool = False
-
-    def run(self, X: NDArray[Any]) -> Outputs:
-        with np.errstate(over="ignore"):
-            rows: NDArray[np.float32] = np.ascontiguousarray(X, dtype=np.float32)
-        out = np.empty((self.parts, len(rows), self.facts.outputs), dtype=np.float32)
-        status = np.empty(len(rows), dtype=np.uint8)
-        all_flags = self.rows(_address(rows), _address(out), _address(status), len(rows))
-        if all_flags and (np.isinf(rows) & np.isfinite(X)).any():
-            self.facts.refuse(rows)  # says which value float32 cannot hold
-        epistemic = out[-1] if self.has_epistemic else None
-        if self.facts.is_classifier:
-            return Probabilities(out[0], epistemic, status)
-        return MeanStd(out[0], out[1], epistemic, status)
-
-    @property
-    def parts(self) -> int:
-        """How many arrays of `outputs` numbers come out."""
-        return (1 if self.facts.is_classifier else 2) + self.has_epistemic
-
-    def caller(self, x: NDArray[np.float32], out: NDArray[np.float32]) -> Callable[[], int]:
-        """Return a function that predicts the row in `x` and leaves the result in `out`.
-
-        Both arrays are used where they lie, so a loop that fills x and reads out copies nothing.
-        x holds `inputs` float32, out 2 x `outputs` of them (means, then stds) or one for each
-        class, with a laplace `outputs` more of them (epistemic). The function returns the C
-        status, a number of `rdeepsense.Status`.
-        """
-        size = self.facts.outputs * self.parts
-        for name, array, wanted in (("x", x, self.facts.inputs), ("out", out, size)):
-            if array.dtype != np.float32 or array.size != wanted or not array.flags.c_contiguous:
-                raise InputError(f"{name} must be {wanted} contiguous float32 numbers")
-        status = np.empty(1, dtype=np.uint8)
-        pointers = [_pointer(array) for array in (x, out, status)]
-        # The arrays are bound so that they live as long as the function does.
-        return functools.partial(
-            _call, self.rows, (*pointers, ctypes.c_size_t(1)), (x, out, status)
-        )
-
-
-def _call(rows: CFunction, arguments: tuple[object, ...], _: object) -> int:
-    return rows(*arguments)
 
 
 def compiled(folded: Folded) -> CompiledRunner:
@@ -82,25 +18,9 @@ def compiled(folded: Folded) -> CompiledRunner:
     source = Source(folded, as_float32(folded))
     rows = Target(".so", LIBRARY, {"rows.c": source.assembled("rows.c")})
     (path,) = build(cc, single(source), [rows])
-    return CompiledRunner(folded.facts, _rows_function(path), folded.output.laplace is not None)
+    return CompiledRunner.of(path, folded.facts, folded.output.laplace is not None)
 
 
 def single(source: Source) -> Program:
     """Make the program that is a model as exported."""
     return Program({"model.h": header(source), "model.c": source.code()}, (source,))
-
-
-def _rows_function(path: Path) -> CFunction:
-    rows = ctypes.CDLL(str(path)).model_rows
-    rows.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-    rows.restype = ctypes.c_int
-    return rows
-
-
-def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(_address(array))
-
-
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

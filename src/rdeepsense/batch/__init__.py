@@ -1,0 +1,1 @@
+"""Predictions of many rows: columns of answers, chunk by chunk, within a stated memory."""

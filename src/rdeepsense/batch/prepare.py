@@ -1,0 +1,156 @@
+"""From a model's file to a plan: what the model can say, and what runs it fastest."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from rdeepsense import model_file
+from rdeepsense.batch.c_runner import CRunner
+from rdeepsense.batch.known import Known, Runner, Values
+from rdeepsense.batch.plan import Library, Plan, Preparation
+from rdeepsense.batch.refusal import refusal_of
+from rdeepsense.batch.torch_runner import TorchRunner
+from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, Wanted, tails
+from rdeepsense.deploy.c.cache import processor
+from rdeepsense.deploy.c.called import CompiledRunner
+from rdeepsense.deploy.c.compiled import compiled
+from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.errors import InputError
+from rdeepsense.estimators.loading import Estimator, load
+from rdeepsense.fitting.fitted import Fitted
+
+RUNNERS = ("auto", "C", "torch")
+TRIED, ROUNDS = 8_192, 7  # rows that the two are timed on
+FURTHEST = 1e-5  # stds that C may be from torch
+
+
+def prepare(preparation: Preparation) -> Plan:
+    """Load a model, refuse what it cannot say, and choose what runs it."""
+    asked, wanted = preparation.runner, preparation.wanted
+    if asked not in RUNNERS:
+        raise InputError(f"runner = {asked!r} is unknown; accepted: {', '.join(RUNNERS)}")
+    digest = str(model_file.read(preparation.model)[0]["sha256"])
+    model = load(preparation.model)
+    known = known_of(model, wanted)
+    library, said, alone = None, "torch", preparation.needs_torch
+    if alone is not None:
+        said = f"torch: {alone}"
+        if asked == "C":
+            raise InputError(f"runner = 'C': {alone}")
+    elif preparation.may_run_c:
+        try:
+            library, said = _compared(model, wanted, asked)
+        except InputError as error:
+            if asked == "C":
+                raise
+            said = f"torch: {error}"
+    return Plan(preparation.model, digest, wanted, known, library, said)
+
+
+def known_of(model: Estimator, wanted: Wanted) -> Known:
+    """Take from a model what its columns need; refuse columns that it does not have."""
+    fitted = model.fitted_
+    if len(fitted.inputs.shape) != 1:
+        raise InputError("the model reads windows, and a table has rows; use Python")
+    classes = fitted.target.classes if fitted.target.is_classes else None
+    if wanted.quantiles and classes is not None:
+        raise InputError("quantiles = ...: classes have none; p_CLASS is the probability of each")
+    if NOVELTY in wanted.further and fitted.novelty is None:
+        raise InputError(
+            "with = 'novelty': the model has learnt none; model.fit_novelty(X) in Python does, and "
+            "save keeps it"
+        )
+    if EPISTEMIC in wanted.further and (fitted.epistemic is None or fitted.correction is not None):
+        raise InputError(
+            "with = 'epistemic': the model has no such part; an RDeepSense model has one, unless "
+            "it was adapted"
+        )
+    conformal = fitted.conformal
+    own = conformal is not None and conformal.is_common and wanted.samples is None
+    return Known(
+        inputs=fitted.inputs.shape[0],
+        outputs=fitted.target.outputs,
+        names=fitted.inputs.names,
+        targets=fitted.target.names,
+        classes=classes,
+        encoding=fitted.inputs.encoding,
+        guard=fitted.guard,
+        reach=conformal.threshold(wanted.coverage, 1)[0] if own and conformal else None,
+        refusal=refusal_of(fitted, wanted.accept) if REJECT in wanted.further else None,
+    )
+
+
+def torch_runner(model: Estimator, wanted: Wanted) -> TorchRunner:
+    """Run a model as Python does."""
+    return TorchRunner(model, wanted.samples, wanted.further)
+
+
+def runner_of(plan: Plan) -> Runner:
+    """Start what a plan says on a machine that may have neither model nor library in memory."""
+    model = load(plan.model)
+    if plan.library is None:
+        return torch_runner(model, plan.wanted)
+    found = compiled(fold_fitted(model.fitted_))
+    return CRunner(found, plan.library.factors)
+
+
+def _compared(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | None, str]:
+    """Compile a model, hold it against torch on a few rows, and say which is faster."""
+    fitted = model.fitted_
+    made: CompiledRunner = compiled(fold_fitted(fitted))
+    assert made.library is not None
+    levels = {*tails(wanted.coverage), *wanted.quantiles}
+    factors = {} if fitted.target.is_classes else {q: _factor(fitted, q) for q in levels}
+    c, torch = CRunner(made, factors), torch_runner(model, wanted)
+    rows = _rows_to_try(fitted)
+    _check_alike(c, torch, rows)
+    library = Library(str(made.library), processor(), made.facts, factors)
+    if asked == "C":
+        return library, "C"
+    seconds = {runner.name: _seconds(runner, rows) for runner in (c, torch)}
+    times = seconds["torch"] / seconds["C"]
+    if times < 1:
+        return None, f"torch, {1 / times:.1f} times as fast as C"
+    return library, f"C, {times:.1f} times as fast as torch"
+
+
+def _factor(fitted: Fitted, level: float) -> Values:
+    """Compute f_q = (quantile_q - mean) / std at the centre of the training rows."""
+    scaler = fitted.inputs.scaler
+    dist = fitted.calibrated(scaler.rows_at(np.zeros((1, len(scaler.scale)))))
+    found: Values = np.asarray((dist.quantile(level) - dist.mean) / dist.std, np.float32)
+    return found.reshape(-1)
+
+
+def _rows_to_try(fitted: Fitted) -> Values:
+    """Draw rows as the training rows were scaled, which both runners know what to do with."""
+    scaler = fitted.inputs.scaler
+    drawn = np.random.default_rng(0).normal(size=(TRIED, len(scaler.scale)))
+    rows = scaler.rows_at(drawn)
+    return rows if fitted.guard is None else np.asarray(fitted.guard.inside(rows))
+
+
+def _check_alike(c: Runner, torch: Runner, rows: Values) -> None:
+    """Refuse C whose answers are not torch's: the compiler is the user's own."""
+    (found, _), (wanted, _) = c.run(rows), torch.run(rows)
+    unit = np.ones(1) if wanted.std is None else wanted.std
+    apart = float(np.max(np.abs(found.mean - wanted.mean) / unit))
+    if found.std is not None and wanted.std is not None:
+        apart = max(apart, float(np.max(np.abs(found.std / wanted.std - 1))))
+    if not apart <= FURTHEST:
+        raise InputError(f"C is {apart:.1g} standard deviations from torch, {FURTHEST:g} at most")
+
+
+def _seconds(runner: Runner, rows: Values) -> float:
+    """Time a runner, the best of some rounds: whatever disturbs one makes it slower.
+
+    By the processor's clock: threads are kept busy by chunks, and other programs do not count.
+    """
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        runner.run(rows)
+        best = min(best, time.process_time() - start)
+    return best
