@@ -14,7 +14,7 @@ from stopping import Steps
 from rdeepsense.dropout import convert
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, loop, stack, train
+from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, loop, peers, stack, train
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(200, 3, generator=GENERATOR)
@@ -102,7 +102,7 @@ def test_what_a_checkpoint_holds_does_not_depend_on_why_it_was_saved(
             if header["steps"] == 10:
                 raise DiedError
 
-    monkeypatch.setattr(loop, "Checkpoint", DiesAfterTen)
+    monkeypatch.setattr(peers, "Checkpoint", DiesAfterTen)
     with pytest.raises(DiedError):
         run(ended)
     assert stopped.read_bytes() == ended.read_bytes()

@@ -35,6 +35,15 @@ from rdeepsense.cli.stopping import kept_state, stop, stoppable
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, pictures, write_json
 from rdeepsense.cli.widths import widths_of
+from rdeepsense.cli.workers import (
+    FitAddress,
+    FitEngine,
+    FitEngineOption,
+    Storage,
+    UseGpu,
+    Workers,
+    workers_asked,
+)
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.records import plain
 from rdeepsense.storage import Remote, path_or_url
@@ -138,8 +147,13 @@ def fit(
         ),
     ] = None,
     memory: Annotated[
-        int, typer.Option(min=1, help="MiB that rows of a folder may take at once.")
+        int, typer.Option(min=1, help="MiB that rows of a folder may take at once, of each worker.")
     ] = 1024,
+    engine: FitEngineOption = FitEngine.local,
+    workers: Workers = None,
+    use_gpu: UseGpu = False,
+    address: FitAddress = None,
+    storage: Storage = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Save the state here and go on from it after a stop.")
     ] = None,
@@ -167,13 +181,15 @@ def fit(
     check_roles(target, groups, left, forced)
     source: Folder | MemoryTable
     place = path_or_url(table)
-    if isinstance(place, Remote) or (place.is_dir() and any(place.glob("*.parquet"))):
+    is_folder = isinstance(place, Remote) or (place.is_dir() and any(place.glob("*.parquet")))
+    away = workers_asked(engine, workers, address, storage, use_gpu, is_folder)
+    if isinstance(place, Remote) or is_folder:
         if parts or missing_mark:
             raise InputError(
                 "--datetime and --missing-mark are for a table in memory, not a folder"
             )
         limit = memory * 2**20
-        source = Folder.inspect(place, target, groups, left, test_fraction, limit, forced)
+        source = Folder.inspect(place, target, groups, left, test_fraction, limit, forced, away)
     else:
         read = read_table(place, missing_mark or [])
         source = MemoryTable.inspect(

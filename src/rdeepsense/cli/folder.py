@@ -18,6 +18,7 @@ from rdeepsense.storage import Remote
 if TYPE_CHECKING:
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.data.parquet import ParquetTable
+    from rdeepsense.engines import Ray
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 
 NUMERIC = ("numbers", "yes/no")
@@ -33,6 +34,7 @@ class Folder:
     groups: str | None
     dropped: dict[str, str]
     memory: int
+    engine: Ray | None = None
 
     @classmethod
     def inspect(
@@ -44,6 +46,7 @@ class Folder:
         test_fraction: float | None,
         memory: int,
         forced: Sequence[str] = (),
+        engine: Ray | None = None,
     ) -> Folder:
         """Take every column but these as an input, if it is numeric and not called an id."""
         if test_fraction:
@@ -68,7 +71,8 @@ class Folder:
             if name not in named
             and (kind not in NUMERIC or (name not in forced and _is_id(source, name)))
         }
-        return cls(ParquetTable(path, [*ignore, *dropped]), targets, groups, dropped, memory)
+        used = ParquetTable(path, [*ignore, *dropped])
+        return cls(used, targets, groups, dropped, memory, engine)
 
     @property
     def inputs(self) -> list[str]:
@@ -119,7 +123,7 @@ class Folder:
     def fit(self, model: RDeepSenseRegressor | RDeepSenseClassifier) -> None:
         """Fit the model on the stream of rows."""
         y = self.targets[0] if len(self.targets) == 1 else self.targets
-        model.fit(self.source, y, groups=self.groups, memory=self.memory)
+        model.fit(self.source, y, groups=self.groups, memory=self.memory, engine=self.engine)
 
     def score(
         self, terminal: Terminal, model: RDeepSenseRegressor | RDeepSenseClassifier

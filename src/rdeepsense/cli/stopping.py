@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,6 @@ def kept_state(checkpoint: Path | None) -> str:
     """Say from where a fit would go on."""
     if checkpoint is None:
         return "the same command begins again; with --checkpoint FILE it would go on"
-    if not checkpoint.exists():
+    if not any(checkpoint.parent.glob(f"{glob.escape(checkpoint.name)}*")):
         return "the same command begins again"
     return f"the same command goes on from {checkpoint}"

@@ -27,6 +27,7 @@ from rdeepsense.data.names import Texts
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.rows import FitRows, Pair, check_one_split, split_rows, with_validation
 from rdeepsense.distributions import AnyDistribution
+from rdeepsense.engines import Ray
 from rdeepsense.epistemic.novelty import Novelty, bounded
 from rdeepsense.epistemic.novelty_groups import drawn, fit_across_groups
 from rdeepsense.errors import InputError
@@ -90,6 +91,7 @@ class DistributionEstimator(BaseEstimator):
         validation: tuple[ArrayLike, ArrayLike] | None = None,
         groups: ArrayLike | str | None = None,
         memory: int = 2**30,
+        engine: Ray | None = None,
     ) -> Self:
         """Train on X (rows, features) and y; returns self.
 
@@ -101,8 +103,14 @@ class DistributionEstimator(BaseEstimator):
         list of names, `groups` the name of a column, and every other column an input. Its rows are
         trained on in shuffled windows, of which the next is read ahead, and take `memory` bytes at
         most (1 GiB), beside what libraries and networks take. Methods that train networks do this.
+
+        With an `engine` (`rdeepsense.Ray`) its workers train on such files together: each reads a
+        share of the rows, with `memory` bytes of its own, and takes a part of every batch. One
+        worker gives the same model as none, to the bit; several give another draw of it, the same
+        for the same number and seed. Networks to choose among are tried by its workers, too, each
+        by one; of a table in memory that is all they do.
         """
-        train = self._training()
+        train = self._training(checked_engine(engine))
         if isinstance(X, str | os.PathLike | ParquetTable):
             rows, target, missing = self._read(X, y, sample_weight, validation, groups, memory)
         else:
@@ -341,8 +349,8 @@ class DistributionEstimator(BaseEstimator):
 
     # -- of the parameters ----------------------------------------------------------------------
 
-    def _training(self) -> Train:
-        """Check the parameters; returns what trains on rows as they say."""
+    def _training(self, engine: Ray | None = None) -> Train:
+        """Check the parameters; returns what trains on rows as they say, with an engine's help."""
         raise NotImplementedError
 
     def _check_params(self) -> None:
@@ -411,6 +419,13 @@ class DistributionEstimator(BaseEstimator):
 
     def _where(self) -> torch.device:
         return choose_device(self.device)
+
+
+def checked_engine(engine: object) -> Ray | None:
+    """Refuse what is no engine."""
+    if engine is None or isinstance(engine, Ray):
+        return engine
+    raise InputError(f"engine is a {type(engine).__name__}; accepted: None, rdeepsense.Ray(...)")
 
 
 def fitted_model(model: DistributionEstimator) -> Fitted:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from rdeepsense.data import checks
 from rdeepsense.distributions import AnyDistribution
+from rdeepsense.engines import Ray
 from rdeepsense.errors import InputError, require
 from rdeepsense.estimators.base import Train
 from rdeepsense.estimators.calibrated import CalibratedEstimator
@@ -49,8 +50,10 @@ class GaussianProcess(CalibratedEstimator):
     def _passes(self, samples: int | None) -> None:
         return None
 
-    def _training(self) -> Train:
+    def _training(self, engine: Ray | None = None) -> Train:
         require("gpytorch", "gp")
+        if engine is not None:
+            raise InputError(f"engine = {engine}: a Gaussian process is fitted in this process")
         self._check_params()
         spec = ProcessSpec(
             method=type(self).__name__,

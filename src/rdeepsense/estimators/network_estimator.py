@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.rows import FitRows, check_one_split
 from rdeepsense.data.stream import split_parquet
 from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.engines import Engine, Ray
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import DistributionEstimator, Files, Train
 from rdeepsense.estimators.inputs import KnownInputs
@@ -78,8 +80,8 @@ class NetworkEstimator(DistributionEstimator):
         elif architecture != architecture_of(layers, None):
             self.network = architecture
 
-    def _training(self) -> Train:
-        spec = self._spec()
+    def _training(self, engine: Ray | None = None) -> Train:
+        spec = replace(self._spec(), engine=cast("Engine | None", engine))
         for candidate in spec.grid:
             spec.scoring_rule([candidate.alpha])
         return partial(fit_networks, spec)

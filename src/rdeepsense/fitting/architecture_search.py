@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from rdeepsense.fitting.budget_ladder import need_of
 from rdeepsense.fitting.candidates import FOLDS, Candidate
@@ -20,6 +21,7 @@ from rdeepsense.fitting.ladder import VERY_MANY_ROWS, wider
 from rdeepsense.fitting.passes import Single
 from rdeepsense.fitting.records import Behind, TriedArchitecture
 from rdeepsense.fitting.spec import FitSpec
+from rdeepsense.fitting.spread import engine_for, spread
 from rdeepsense.fitting.trainer import HeldOutPredictions, Judgement, Length, Trainer
 from rdeepsense.fitting.window_ladder import rotated
 from rdeepsense.networks import Architecture, name_of
@@ -34,18 +36,14 @@ def choose_architecture(
     """Leave the trainer with the best architecture and the grid around it; returns the trials."""
     spec = trainer.spec
     coarse = spec.first_look or coarse_grid(spec.grid)
-    found: list[tuple[TriedArchitecture, Judgement]] = []
-    for architecture in architectures:
-        if found and not trainer.has_time():
-            break
-        found.append(_tried(trainer, spec, architecture, coarse, folded))
+    found = _all_tried(trainer, spec, architectures, coarse, folded)
     tried = list(architectures)
     # A budget says what may be spent: then the best is wanted, not the smallest of the good ones.
     chosen = (smallest_good if spec.budget is None else best_of)(found)
-    for architecture in wider(tried[chosen], trainer.row_count) if spec.budget is None else ():
-        if trainer.has_time():
-            found.append(_tried(trainer, spec, architecture, coarse, folded))
-            tried.append(architecture)
+    more = wider(tried[chosen], trainer.row_count) if spec.budget is None else ()
+    if more and trainer.has_time():
+        found += (further := _all_tried(trainer, spec, more, coarse, folded))
+        tried += more[: len(further)]
     if spec.budget is not None or trainer.row_count >= VERY_MANY_ROWS:
         chosen = _after_all_steps(trainer, tried, found, chosen, folded)
     for architecture in rotated(tried[chosen]):
@@ -66,6 +64,31 @@ def choose_architecture(
     )
 
 
+def _all_tried(
+    trainer: Trainer,
+    spec: FitSpec,
+    architectures: Sequence[Architecture],
+    coarse: Sequence[Candidate],
+    folded: bool,
+) -> list[tuple[TriedArchitecture, Judgement]]:
+    """Try architectures, where the engine puts them or one after the other while there is time."""
+    trainer.spec = spec
+    if (engine := engine_for(trainer, len(architectures))) is not None:
+        tasks = [
+            partial(_tried, architecture=architecture, coarse=coarse, folded=folded)
+            for architecture in architectures
+        ]
+        elsewhere = spread(engine, trainer, tasks)
+        trainer.spec = _looking(spec)
+        return elsewhere
+    found: list[tuple[TriedArchitecture, Judgement]] = []
+    for architecture in architectures:
+        if found and not trainer.has_time():
+            break
+        found.append(_tried(trainer, spec, architecture, coarse, folded))
+    return found
+
+
 def _tried(
     trainer: Trainer,
     spec: FitSpec,
@@ -74,9 +97,7 @@ def _tried(
     folded: bool,
 ) -> tuple[TriedArchitecture, Judgement]:
     """Train an architecture on the coarse grid; returns its best candidate's results."""
-    trainer.spec = replace(spec, architecture=architecture)
-    if spec.first_look:
-        trainer.spec = replace(trainer.spec, members=1, passes=Single(), adversarial_step=0.0)
+    trainer.spec = replace(_looking(spec), architecture=architecture)
     judged, size = _judged(trainer, coarse, folded)
     if trainer.interrupted:
         raise KeyboardInterrupt  # nothing is trained yet that could be returned
@@ -87,6 +108,13 @@ def _tried(
         need = need_of(spec, architecture, shape, outputs, trainer.rows.encoding)
         tried = replace(tried, need=need)
     return tried, best
+
+
+def _looking(spec: FitSpec) -> FitSpec:
+    """Return the specification of a first look, which is at single networks."""
+    if not spec.first_look:
+        return spec
+    return replace(spec, members=1, passes=Single(), adversarial_step=0.0)
 
 
 def tried_as(
@@ -183,15 +211,40 @@ def _after_all_steps(
     if not larger or trainer.spec.epochs is not None or not trainer.has_time():
         return leader
     rivals = [leader, min(larger, key=lambda k: found[k][0].nll)]
-    after: list[tuple[TriedArchitecture, Judgement]] = []
-    for k in rivals:
-        trainer.spec = replace(trainer.spec, architecture=architectures[k])
-        (judged,), _ = _judged(trainer, [found[k][1].trial.candidate], folded, whole=True)
-        if trainer.interrupted:
-            raise KeyboardInterrupt  # as above
-        after.append((replace(found[k][0], nll=judged.trial.nll), judged))
+    tasks = [
+        partial(
+            _whole,
+            architecture=architectures[k],
+            candidate=found[k][1].trial.candidate,
+            folded=folded,
+        )
+        for k in rivals
+    ]
+    if (engine := engine_for(trainer, len(tasks))) is not None:
+        judged = spread(engine, trainer, tasks)
+    else:
+        judged = [task(trainer, trainer.spec) for task in tasks]
+    after = [
+        (replace(found[k][0], nll=own.trial.nll), own)
+        for k, own in zip(rivals, judged, strict=True)
+    ]
     choice = smallest_good if trainer.spec.budget is None else best_of
     return rivals[choice(after)]
+
+
+def _whole(
+    trainer: Trainer,
+    spec: FitSpec,
+    architecture: Architecture,
+    candidate: Candidate,
+    folded: bool,
+) -> Judgement:
+    """Train a candidate for all steps."""
+    trainer.spec = replace(spec, architecture=architecture)
+    (judged,), _ = _judged(trainer, [candidate], folded, whole=True)
+    if trainer.interrupted:
+        raise KeyboardInterrupt  # as above
+    return judged
 
 
 def smallest_good(found: Sequence[tuple[TriedArchitecture, Judgement]]) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
+from rdeepsense.engines import Engine, Ray
+from rdeepsense.errors import InputError
 from rdeepsense.fitting.adaptation import prior_of, rates_of
 from rdeepsense.fitting.budget_ladder import check_budget, need_of
 from rdeepsense.fitting.column_warnings import warn_of_columns
@@ -21,6 +23,7 @@ from rdeepsense.fitting.fitted import (
     with_conformal,
 )
 from rdeepsense.fitting.group_bank import leave_groups_out
+from rdeepsense.fitting.joint_trainer import JointTrainer
 from rdeepsense.fitting.left_out_streams import left_out_streams
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.sampled_search import choose
@@ -38,12 +41,8 @@ def fit_networks(
     check_budget(spec, len(rows.rows), rows.network_shape, target.outputs, rows.encoding)
     if not spec.open_architecture:
         spec.architecture.check(rows.network_shape)
-    trainer = (
-        StreamTrainer(spec, rows, target)
-        if isinstance(rows, ParquetRows)
-        else Trainer(spec, rows, target)
-    )
-    with closing(trainer):
+    trainer = _trainer_for(spec, rows, target)
+    with _connected(spec.engine), closing(trainer):
         trained = leave_groups_out(trainer, choose(trainer))
     warn_of_columns(
         rows,
@@ -108,3 +107,20 @@ def fit_networks(
         rates=rates,
     )
     return with_conformal(fitted, rows, spec.device)
+
+
+def _trainer_for(spec: FitSpec, rows: FitRows, target: Target) -> Trainer:
+    if isinstance(rows, ParquetRows):
+        kind = StreamTrainer if spec.engine is None else JointTrainer
+        return kind(spec, rows, target)
+    if spec.engine is not None and not spec.open_architecture:
+        raise InputError(
+            f"engine = {spec.engine}: has nothing to do, because X is in memory and the network is "
+            "given; give the path of Parquet files, or hidden='auto'"
+        )
+    return Trainer(spec, rows, target)
+
+
+def _connected(engine: Engine | None) -> AbstractContextManager[object]:
+    """Stay connected for the whole fit, which has several things to give out."""
+    return engine.connected() if isinstance(engine, Ray) else nullcontext()

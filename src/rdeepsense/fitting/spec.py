@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from rdeepsense.engines import Engine
 from rdeepsense.fitting.candidates import Candidate, Criterion
 from rdeepsense.fitting.device_budget import DeviceBudget
 from rdeepsense.fitting.passes import Passes
@@ -54,6 +55,7 @@ class FitSpec:
     checkpoint: str | os.PathLike[str] | None = None
     device: torch.device = CPU
     verbose: bool = False
+    engine: Engine | None = None  # who trains beside this process
 
     def scoring_rule(self, alphas: list[float]) -> ScoringRule:
         """Return the loss of members with these alphas."""

@@ -95,6 +95,7 @@ class StreamTrainer(Trainer):
     """A trainer on windows of the rows, one after the other."""
 
     can_fold = False
+    can_travel = False
 
     def __init__(self, spec: FitSpec, rows: ParquetRows, target: Target) -> None:
         self._split = rows.split
@@ -121,36 +122,26 @@ class StreamTrainer(Trainer):
     def training_rows(self, part: Part, scaler: Scaler | None) -> Rows:
         self.close()
         split, total = self._split, sum(self._split.found.counts)
-        table, columns, device = split.table, split.columns, self.spec.device
-        targets = [len(columns.targets)] if scaler is not None else []
+        size = self._window_rows(total, self._batch(total), scaler)
         reader = Reader(split, self.input_scaler, scaler, self.target)
-        size = window_rows(
-            split.memory,
+        if self._window is None:  # one place for all heads
+            self._window = place_for(split, scaler, size, size == total, self.spec.device)
+        rows = opened(split, reader, self._window, size == total, self.spec.device)
+        self._windows = rows.windows if isinstance(rows, StreamedRows) else None
+        return rows
+
+    def _window_rows(self, total: int, batch: int, scaler: Scaler | None) -> int:
+        """Return the rows of a window of so many in all, within the budget."""
+        table, columns = self._split.table, self._split.columns
+        return window_rows(
+            self._split.memory,
             total,
-            self._batch(total),
+            batch,
             4 * len(columns.inputs) + (8 if scaler is None else 4 * len(columns.targets)),
             sum(table.bytes[name] for name in columns.all),
             max(group.rows for group in table.groups),
             reader_count(),
         )
-        if self._window is None:  # one place for all heads
-            kind = torch.int64 if scaler is None else torch.float32
-            where = torch.device("cpu") if size == total else device
-            self._window = (
-                torch.zeros(size, len(columns.inputs), device=where),
-                torch.zeros(size, *targets, dtype=kind, device=where),
-            )
-        x, y = self._window
-        if size == total:
-            at = 0
-            for number, count in enumerate(split.found.counts):
-                x[at : at + count], y[at : at + count] = reader(number)
-                at += count
-            return Rows(x.to(device), y.to(device))
-        counts, pinned = split.found.counts, device.type == "cuda"
-        self._windows = Windows(counts, reader, size, split.seed, reader_count(), pinned)
-        said = f"{table.description()}\n{columns} {size}"
-        return StreamedRows(x, y, windows=self._windows, description=said)
 
     def _input_scaler(self, part: Part) -> Scaler:
         return self._split.found.inputs.scaler()
@@ -158,6 +149,41 @@ class StreamTrainer(Trainer):
     def _batch(self, total: int) -> int:
         batch = self.spec.batch_size
         return min(total, batch or Schedule.of(total, 0, 1.0, 0).batch_size)
+
+
+def place_for(
+    split: ParquetSplit, scaler: Scaler | None, size: int, all_of_them: bool, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return memory for so many rows; where they are all there are, it is the CPU's."""
+    columns = split.columns
+    targets = [len(columns.targets)] if scaler is not None else []
+    kind = torch.int64 if scaler is None else torch.float32
+    where = torch.device("cpu") if all_of_them else device
+    return (
+        torch.zeros(size, len(columns.inputs), device=where),
+        torch.zeros(size, *targets, dtype=kind, device=where),
+    )
+
+
+def opened(
+    split: ParquetSplit,
+    reader: Reader,
+    place: tuple[Tensor, Tensor],
+    all_of_them: bool,
+    device: torch.device,
+) -> Rows:
+    """Return the rows to train on: all of them, read now, or windows of them."""
+    x, y = place
+    counts = split.found.counts
+    if all_of_them:
+        at = 0
+        for number, count in enumerate(counts):
+            x[at : at + count], y[at : at + count] = reader(number)
+            at += count
+        return Rows(x.to(device), y.to(device))
+    windows = Windows(counts, reader, len(x), split.seed, reader_count(), device.type == "cuda")
+    said = f"{split.table.description()}\n{split.columns} {len(x)}"
+    return StreamedRows(x, y, windows=windows, description=said)
 
 
 class Reader:

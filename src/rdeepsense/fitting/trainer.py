@@ -36,6 +36,7 @@ from rdeepsense.fitting.target import Target
 from rdeepsense.heads import head_named
 from rdeepsense.networks.architecture import built
 from rdeepsense.networks.units import tell_units
+from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
 ROUNDING_ROWS = 512  # to choose the rounding of an exported network on
@@ -95,6 +96,7 @@ class Trainer:
     """The training of a specification's candidates on the rows of a fit, and their comparison."""
 
     can_fold = True  # whether its rows can be cross-validated
+    can_travel = True  # whether other processes can take it, with its rows
 
     def __init__(self, spec: FitSpec, rows: FitRows, target: Target) -> None:
         self.spec, self.rows, self.target = spec, rows, target
@@ -188,15 +190,13 @@ class Trainer:
         if stop_at is not None:  # nothing is chosen along the way
             schedule = replace(schedule, evaluate_every=stop_at)
         alphas = [c.alpha for c in group for _ in range(folds * spec.members)]
-        done, record = train_networks(
+        done, record = self._train(
             networks,
             spec.scoring_rule(alphas),
-            spec.weight_decay,
             rows,
             held,
             schedule,
             self._checkpoint(group, folds, schedule),
-            spec.verbose,
             f"{self.about}training"
             if len(networks) == 1
             else f"{self.about}training {len(networks)} networks",
@@ -212,6 +212,22 @@ class Trainer:
                 stacklevel=2,
             )
         return done, record, schedule
+
+    def _train(
+        self,
+        networks: Sequence[StochasticNetwork],
+        rule: ScoringRule,
+        rows: Rows,
+        held: Rows,
+        schedule: Schedule,
+        checkpoint: str | os.PathLike[str] | None,
+        title: str,
+    ) -> tuple[list[StochasticNetwork], TrainingRecord]:
+        """Train networks where this trainer trains."""
+        decay, verbose = self.spec.weight_decay, self.spec.verbose
+        return train_networks(
+            networks, rule, decay, rows, held, schedule, checkpoint, verbose, title
+        )
 
     def _checkpoint(
         self, group: Sequence[Candidate], folds: int, schedule: Schedule

@@ -12,12 +12,13 @@ from functools import partial
 
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.process_wide import threads_outside
-from rdeepsense.progress import progress_for
+from rdeepsense.progress import Progress, progress_for
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.bank import Bank, DenseBank, stack
 from rdeepsense.training.interrupt import StopOnInterrupt
 from rdeepsense.training.joint_progress import JointProgress
 from rdeepsense.training.loop import train
+from rdeepsense.training.peers import ALONE, Peers
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
 from rdeepsense.training.side_by_side import side_by_side
 from rdeepsense.training.windows import StreamedRows
@@ -41,19 +42,24 @@ def train_networks(
     checkpoint: str | os.PathLike[str] | None = None,
     verbose: bool = False,
     title: str = "training",
+    peers: Peers = ALONE,
+    display: Progress | None = None,
 ) -> tuple[list[StochasticNetwork], TrainingRecord]:
     """Train all networks side by side; they come back with their best steps, and the record.
 
-    `rule` has one alpha for each of them.
+    `rule` has one alpha for each of them. `peers` are as for `train`. A `display` that is given
+    shows the progress, whatever `verbose` is.
     """
     begin = time.monotonic()
     one = stack(networks[:1])
     size = _size(one, len(networks), rows, schedule)
     starts = range(0, len(networks), size)
-    workers = min(len(starts), threads_outside()) if _may_share(one, rows) else 1
+    # Peers exchange gradients in one order, so their chunks come one after the other.
+    may_share = _may_share(one, rows) and peers.size == 1
+    workers = min(len(starts), threads_outside()) if may_share else 1
     with (
         StopOnInterrupt() as stop,
-        closing(JointProgress(progress_for(verbose), title, len(starts))) as progress,
+        closing(JointProgress(display or progress_for(verbose), title, len(starts))) as progress,
     ):
 
         def chunk(start: int) -> tuple[list[StochasticNetwork], TrainingRecord]:
@@ -72,6 +78,7 @@ def train_networks(
                 title,
                 stop=stop,
                 sharing=workers,
+                peers=peers,
             )
             return bank.networks(), record
 

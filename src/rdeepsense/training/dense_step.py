@@ -22,6 +22,7 @@ from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.bank import Bank, DenseBank
 from rdeepsense.training.embedding_step import EmbeddingStep
 from rdeepsense.training.masks import Masks
+from rdeepsense.training.peers import ALONE, Peers
 from rdeepsense.training.schedule import Rows, Schedule
 from rdeepsense.training.step import BETA1, BETA2, CLIP, EPSILON, Step
 
@@ -29,7 +30,12 @@ _where_positive = torch.ops.aten.threshold_backward.grad_input
 
 
 def step_for(
-    bank: Bank, rule: ScoringRule, weight_decay: Sequence[float], rows: Rows, schedule: Schedule
+    bank: Bank,
+    rule: ScoringRule,
+    weight_decay: Sequence[float],
+    rows: Rows,
+    schedule: Schedule,
+    peers: Peers = ALONE,
 ) -> Step:
     """Return the fastest step that can train this bank on these rows."""
     if (
@@ -43,8 +49,8 @@ def step_for(
         and len(set(weight_decay)) == 1
         and not schedule.adversarial
     ):
-        return DenseStep(bank, rule, weight_decay, rows, schedule)
-    return Step(bank, rule, weight_decay, rows, schedule)
+        return DenseStep(bank, rule, weight_decay, rows, schedule, peers)
+    return Step(bank, rule, weight_decay, rows, schedule, peers)
 
 
 class DenseStep(Step):
@@ -63,8 +69,9 @@ class DenseStep(Step):
         weight_decay: Sequence[float],
         rows: Rows,
         schedule: Schedule,
+        peers: Peers = ALONE,
     ) -> None:
-        super().__init__(bank, rule, weight_decay, rows, schedule)
+        super().__init__(bank, rule, weight_decay, rows, schedule, peers)
         members, size = bank.size, self.order.shape[1]
         self._lr: list[float] = self.rates.tolist()
         self._decay = weight_decay[0]
@@ -129,6 +136,7 @@ class DenseStep(Step):
         for place, value in zip(self._gradients[2 * len(inputs) :], own, strict=True):
             place.copy_(value)
         self._backward(inputs, gradient)
+        self.peers.average(self._gradient)
         self._update()
         self._step += 1
         self._place += 1

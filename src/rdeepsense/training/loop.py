@@ -30,6 +30,7 @@ from rdeepsense.training.checkpoint_state import check_state
 from rdeepsense.training.cuda import accelerate
 from rdeepsense.training.dense_step import step_for
 from rdeepsense.training.interrupt import StopOnInterrupt
+from rdeepsense.training.peers import ALONE, Peers
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
 from rdeepsense.training.threads import sensible_threads
 
@@ -52,6 +53,7 @@ def train(
     mode: str | None = None,
     stop: StopOnInterrupt | None = None,
     sharing: int = 1,
+    peers: Peers = ALONE,
 ) -> TrainingRecord:
     """Train the bank in place; afterwards it has kept each member's best step by validation NLL.
 
@@ -60,7 +62,8 @@ def train(
     With a `checkpoint` path the state is saved there as training goes on, and a run whose
     state is found there goes on from it. Ctrl-C ends the run between two steps; what it has then is
     evaluated for the caller alone. Of several runs at the same time, `sharing` the cores, the
-    caller listens for Ctrl-C: `stop` is then what it has opened.
+    caller listens for Ctrl-C: `stop` is then what it has opened. With `peers` this process trains
+    the bank together with others: `rows` are its share, the schedule's batches its part of theirs.
     """
     begin = time.monotonic()
     progress = progress or Silent()
@@ -71,8 +74,12 @@ def train(
         nullcontext(stop) if stop is not None else StopOnInterrupt() as stop,
         closing(progress),
     ):
-        run = _Run(bank.to(device), rule.to(device), weight_decay, rows, validation, schedule, mode)
-        saver = None if checkpoint is None else Checkpoint(checkpoint, run.fingerprint())
+        run = _Run(
+            bank.to(device), rule.to(device), weight_decay, rows, validation, schedule, mode, peers
+        )
+        saver = None
+        if checkpoint is not None:
+            saver = peers.checkpoint(checkpoint, run.fingerprint(), device)
         resumed_at = run.resume(saver) if saver else None
         progress.start(title, schedule.last_step, run.steps)
         while not (run.finished() or stop.requested):
@@ -104,8 +111,11 @@ def train(
     )
 
 
-def validation_nll(bank: Bank, rows: Rows) -> Tensor:
-    """Return the mean NLL of each member's single deterministic pass, in float64 on the CPU."""
+def validation_nll(bank: Bank, rows: Rows, peers: Peers = ALONE) -> Tensor:
+    """Return the mean NLL of each member's single deterministic pass, in float64 on the CPU.
+
+    The mean is over the rows of all peers.
+    """
     bank.eval()
     total = torch.zeros(bank.size, dtype=torch.float64, device=rows.x.device)
     weight = torch.ones(1, len(rows)).to(rows.x) if rows.weight is None else rows.weight
@@ -118,7 +128,10 @@ def validation_nll(bank: Bank, rows: Rows) -> Tensor:
             nll = bank(rows.x[part]).nll(rows.y[part])
             per_row = nll.reshape(*nll.shape[:2], -1).double().mean(-1)
             total += (per_row * weight[..., part]).sum(-1)
-    return (total / weight.double().sum(-1)).cpu()
+    weights = weight.double().sum(-1)
+    peers.add(total)
+    peers.add(weights)
+    return (total / weights).cpu()
 
 
 class _Run:
@@ -133,11 +146,15 @@ class _Run:
         validation: Rows,
         schedule: Schedule,
         mode: str | None = None,
+        peers: Peers = ALONE,
     ) -> None:
-        self.bank, self.rule = bank, rule
-        self.rows, self.validation, self.schedule = rows, validation, schedule
+        self.bank, self.rule, self.peers = bank, rule, peers
+        self.rows, self.validation = rows, peers.part_of(validation)
+        self.schedule = schedule
         self.device = rows.x.device
-        self.one_step = step_for(bank, rule, weight_decay, rows, schedule)
+        self.one_step = step_for(bank, rule, weight_decay, rows, schedule, peers)
+        if peers.size > 1:  # no recording: an exchange has to wait for the others
+            mode = "eager"
         self._take = accelerate(self.one_step, schedule.last_step, mode)
         self.steps = 0
         self.best_nll = torch.full((bank.size,), torch.inf, dtype=torch.float64)
@@ -170,7 +187,7 @@ class _Run:
     def evaluate(self) -> None:
         """Score the averages on the validation rows; keep those better than ever, not stopped."""
         with self.average.in_place():
-            nll = validation_nll(self.bank, self.validation)
+            nll = validation_nll(self.bank, self.validation, self.peers)
             if self.schedule.together > 1:
                 groups = nll.view(-1, self.schedule.together)
                 nll = groups.mean(1, keepdim=True).expand_as(groups).flatten()

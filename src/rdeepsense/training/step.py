@@ -9,6 +9,7 @@ from torch import Tensor
 
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.bank import Bank
+from rdeepsense.training.peers import ALONE, Peers, statistics_of
 from rdeepsense.training.schedule import Rows, Schedule
 
 CLIP = 5.0
@@ -16,7 +17,7 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class Step:
-    """Gather, forward, scoring rule, backward, clipping, AdamW.
+    """Gather, forward, scoring rule, backward, the mean over peers, clipping, AdamW.
 
     Whatever changes from step to step is a tensor on the device: the order of the rows, the
     position in it, the number of steps taken (which sets the learning rate) and Adam's moments.
@@ -29,9 +30,11 @@ class Step:
         weight_decay: Sequence[float],
         rows: Rows,
         schedule: Schedule,
+        peers: Peers = ALONE,
     ) -> None:
         device = rows.x.device
         self.bank, self.rule, self.rows, self.schedule = bank, rule, rows, schedule
+        self.peers, self._statistics = peers, statistics_of(bank)
         self.device = device
         size = min(schedule.batch_size, len(rows))
         self.order = torch.arange(len(rows) // size * size, device=device).view(-1, size)
@@ -55,7 +58,7 @@ class Step:
         gradients = torch.autograd.grad(
             self.loss(), self.parameters, allow_unused=True, materialize_grads=True
         )
-        self.update(list(gradients))
+        self.update(self.peers.averaged(gradients, self._statistics))
 
     def shuffle(self, window: int, position: int) -> None:
         """Draw a new order of the rows, without replacement, an odd last batch left out."""
