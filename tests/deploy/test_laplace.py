@@ -356,8 +356,9 @@ def test_refusals(gaussian: Any, tmp_path: Path) -> None:
     wave = RDeepSenseRegressor(network=spec, **SMALL, effort="quick").fit(windows, y)
     with pytest.raises(InputError, match="epistemic='laplace' is for fully-connected networks"):
         rds.export(wave, tmp_path / "m", to="onnx", epistemic="laplace")
-    with pytest.raises(InputError, match="DeepSenseNetwork cannot be folded"):
-        rds.export(wave, tmp_path / "m", to="c99", epistemic="laplace")
+    for to in ("c99", "folded"):
+        with pytest.raises(InputError, match="epistemic='laplace' is for fully-connected networks"):
+            rds.export(wave, tmp_path / "m", to=to, epistemic="laplace")
     assert [p.name for p in tmp_path.iterdir()] == ["short"]
 
 

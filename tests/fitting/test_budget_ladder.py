@@ -117,13 +117,16 @@ def test_what_is_no_budget() -> None:
         rds.RDeepSenseRegressor(budget="64 kB").fit([[1.0]] * 20, range(20))
 
 
-@pytest.mark.parametrize(("after_all", "chosen"), [(0.3, (16, 16)), (0.6, (8, 8))])
-def test_a_larger_network_may_overtake_the_leader_after_all_steps(
-    monkeypatch: pytest.MonkeyPatch, after_all: float, chosen: tuple[int, ...]
+@pytest.mark.parametrize(
+    ("after_all", "chosen"),
+    [((0.5, 0.4, 0.3), (16, 16)), ((0.5, 0.4, 0.6), (8, 8)), ((0.2, 0.4, 0.3), (4, 4))],
+)
+def test_others_may_overtake_the_leader_after_all_steps(
+    monkeypatch: pytest.MonkeyPatch, after_all: tuple[float, ...], chosen: tuple[int, ...]
 ) -> None:
     widths = [(4, 4), (8, 8), (16, 16), (32, 32)]
-    short = dict(zip(widths, (0.9, 0.5, 0.55, 0.8), strict=True))
-    long = {(8, 8): 0.4, (16, 16): after_all}
+    short = dict(zip(widths, (0.7, 0.5, 0.55, 0.8), strict=True))
+    long = dict(zip(widths[:3], after_all, strict=True))
     asked = []
 
     def judged(trainer: Any, group: Any, folded: bool, whole: bool = False) -> Any:
@@ -144,4 +147,4 @@ def test_a_larger_network_may_overtake_the_leader_after_all_steps(
     assert trainer.spec.architecture == Dense(chosen)
     assert [one.arguments["hidden"] for one in tried if one.chosen] == [list(chosen)]
     assert [one.nll for one in tried] == list(short.values())  # those of the first look
-    assert asked[4:] == [((8, 8), True), ((16, 16), True)]
+    assert asked[4:] == [((8, 8), True), ((16, 16), True), ((4, 4), True)]

@@ -143,8 +143,9 @@ def test_a_mean_is_for_the_plainest(tiny: None, tmp_path: Path) -> None:
     )
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(rds.load(tmp_path / "m").predict(X), model.predict(X))
-    with pytest.raises(rds.InputError, match="Flatten cannot be folded"):
-        rds.export(model, tmp_path / "c", to="c99")
+    rds.export(model, tmp_path / "f")
+    found = rds.deploy.load(tmp_path / "f").predict_proba(X)
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-9)
 
 
 def test_numbers_may_be_the_target_too(tiny: None) -> None:

@@ -227,6 +227,14 @@ def _report_cost(terminal: Terminal, report: C99Report) -> None:
             f"learning on    {found_live.state_bytes:,} bytes of state, {found_live.row_bytes:,} a "
             f"row that waits, {found_live.multiply_adds_of_a_label:,} multiply-adds a label"
         )
+    if report.stream is not None:
+        stream, whole = report.stream, report.multiply_adds
+        for way in ("exact", "running"):
+            cost, state = stream.multiply_adds[way], stream.state_bytes[way]
+            terminal.line(
+                f"{way:<15}{cost:,} multiply-adds an interval, 1/{whole / cost:.0f} of a window, "
+                f"and {state:,} bytes of state"
+            )
 
 
 def _report_quality(terminal: Terminal, quality: Quality | None, fine_tune: bool) -> None:

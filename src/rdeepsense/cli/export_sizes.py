@@ -13,14 +13,25 @@ def export_sizes(fitted: Fitted) -> dict[str, int | str]:
 
     int8 and float16 are rounded by rows of the model file; without rows float32 alone is told.
     """
+    from rdeepsense.deploy.c.graph.source import GraphSource
+    from rdeepsense.deploy.c.graph.stored import DTYPES as OF_GRAPHS
+    from rdeepsense.deploy.c.graph.stored import as_stored
     from rdeepsense.deploy.c.source import Source
-    from rdeepsense.deploy.fold import fold_fitted
+    from rdeepsense.deploy.folded.graph.model import FoldedGraph
+    from rdeepsense.deploy.folded_form import folded_form
     from rdeepsense.deploy.prepare import DTYPES, prepare
     from rdeepsense.errors import RDeepSenseError
 
     rows = fitted.kept_rows[0]
     try:
-        folded = fold_fitted(fitted)
+        folded = folded_form(fitted)
+        if isinstance(folded, FoldedGraph):
+            return {
+                f"C {dtype}": sum(
+                    table.bytes() for table in GraphSource(folded, as_stored(folded, dtype)).tables
+                )
+                for dtype in OF_GRAPHS
+            }
         return {
             f"C {dtype}": sum(
                 table.bytes()

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.export import export_c99
-from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.deploy.c.graph.export import export_graph_c99
 from rdeepsense.deploy.fold_adapted import check_steady, settled
+from rdeepsense.deploy.folded_form import folded_form, has_graph
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
@@ -47,8 +48,9 @@ def export(
     Parameters
     ----------
     model : a fitted `RDeepSenseRegressor` or `RDeepSenseClassifier`. Networks that are fully
-        connected with ReLU go to every format, others to ONNX alone. Of one that was adapted,
-        what it has learnt goes into the last layer.
+        connected with ReLU go to every format with every option; DeepSense, and networks of your
+        own of Conv1d, Conv2d, GRU, LSTM and Linear layers, to every format; others to ONNX alone.
+        Of one that was adapted, what it has learnt goes into the last layer.
     path : the file to write; for "c99" the folder.
     to : "folded" (one file that `rdeepsense.deploy.load` runs with numpy alone), "c99" (C source
         for firmware) or "onnx" (for ONNX Runtime).
@@ -95,10 +97,12 @@ def export(
     fitted, place = fitted_model(model), Path(path)
     if to == "c99":
         labelled = LabelledRows.of(fitted, rows)
+        if has_graph(fitted):
+            return export_graph_c99(fitted, place, options, labelled)
         return export_c99(fitted, place, options, labelled, progress)
     check_steady(fitted, to)
     fitted = settled(fitted, epistemic)
     if to == "folded":
-        save(fold_fitted(fitted, epistemic), place)
+        save(folded_form(fitted, epistemic), place)
         return ExportReport(to, place, None)
     return export_onnx(fitted, place, options, LabelledRows.of(fitted, rows), progress)

@@ -187,6 +187,7 @@ def _facts(
         encoding=fitted.inputs.encoding,
         version=__version__,
         source=source,
+        window=fitted.inputs.shape[:-1],
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.laplace import size, triangular
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
@@ -41,7 +42,7 @@ class StoredNetwork(Protocol):
 class NetworkRunner:
     """A stored network in place of the layers of the folded model it was made of."""
 
-    folded: Folded
+    folded: Folded | FoldedGraph
     network: StoredNetwork
 
     @property

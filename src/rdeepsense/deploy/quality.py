@@ -60,8 +60,7 @@ def quality(runner: Runner, fitted: Fitted, X: NDArray[Any], y: NDArray[Any]) ->
     found = runner.run(X)
     before = fitted.distribution(X, None if found.epistemic is None else "laplace")
     after = distribution(before, found)
-    keys = REGRESSION if isinstance(found, MeanStd) else CLASSES
-    return Quality(len(y), _figures(before, y, keys), _figures(after, y, keys))
+    return Quality(len(y), figures(before, y), figures(after, y))
 
 
 def check_change(found: Quality, most: float, dtype: str, fine_tuned: bool = False) -> None:
@@ -99,6 +98,8 @@ def distribution(before: AnyDistribution, found: Outputs) -> AnyDistribution:
     return moved(before, found.mean.reshape(before.shape), found.std.reshape(before.shape))
 
 
-def _figures(dist: AnyDistribution, y: NDArray[Any], keys: tuple[str, ...]) -> Figures:
+def figures(dist: AnyDistribution, y: NDArray[Any]) -> Figures:
+    """Compute what distributions are judged by."""
+    keys = CLASSES if dist.is_categorical else REGRESSION
     scores = metrics.evaluate(dist, y)
     return {key: float(scores[key]) for key in keys}

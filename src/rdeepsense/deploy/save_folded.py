@@ -11,21 +11,25 @@ from numpy.typing import NDArray
 
 from rdeepsense import model_file
 from rdeepsense.deploy.folded.fields import check_header
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
+from rdeepsense.deploy.folded.graph.record import STEP, graph_arrays, graph_record
 from rdeepsense.deploy.folded.layout import EMBEDDING, LAPLACE, arrays_of
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.link import to_json
 
-NARROWED = ("layer.", EMBEDDING, LAPLACE)  # the arrays that may be float32
+NARROWED = ("layer.", EMBEDDING, LAPLACE, STEP)  # the arrays that may be float32
 
 
-def save(folded: Folded, path: str | os.PathLike[str]) -> None:
+def save(folded: Folded | FoldedGraph, path: str | os.PathLike[str]) -> None:
     """Write the folded model as one safetensors file, whole or not at all."""
-    facts, layers, output = folded.facts, folded.layers, folded.output
+    facts = folded.facts
+    steps = None if isinstance(folded, Folded) else graph_record(folded.graph)
     header = {
         "kind": "folded",
         "head": facts.head,  # for information: the link is what counts
-        "link": to_json(output.link),
-        "layers": len(layers.dense),
+        "link": to_json(folded.output.link),
+        "layers": len(folded.layers.dense) if isinstance(folded, Folded) else 1,
+        **({} if steps is None else {"graph": steps}),
         "classes": None if facts.classes is None else facts.classes.tolist(),
         "class_dtype": None if facts.classes is None else facts.classes.dtype.str,
         "features": facts.features,
@@ -42,9 +46,10 @@ def save(folded: Folded, path: str | os.PathLike[str]) -> None:
     }
     # What reading would refuse is refused here, before anything is written.
     check_header(json.loads(json.dumps(header)))
+    found = arrays_of(folded) if isinstance(folded, Folded) else graph_arrays(folded)
     tensors: dict[str, NDArray[Any]] = {
         name: _smallest(values) if name.startswith(NARROWED) else values
-        for name, values in arrays_of(folded).items()
+        for name, values in found.items()
     }
     model_file.write(path, header, tensors)
 

@@ -4,8 +4,9 @@ Each architecture of the ladder is trained as a small bank (three drop probabili
 head, one alpha) for a third of the usual length and judged as everything else is: by calibrated NLL
 on rows it was not trained on. A smaller network wins where the paired difference, row by row, is
 within one standard error. Large networks gain more from the steps that are left: on tables of many
-rows, and for a budget, the winner and the best of those larger than it are compared once more after
-all steps. The grid of the second stage is what lies around the winner.
+rows the winner and the best of those larger than it are compared once more after all steps; for a
+budget, where no rule prefers small ones, the best three. The grid of the second stage is what lies
+around the winner.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rdeepsense.networks import Architecture, name_of
 from rdeepsense.training import Schedule
 
 SHARE_OF_LENGTH = 1 / 3
+RIVALS = 3  # compared after all steps, for a budget
 
 
 def choose_architecture(
@@ -205,12 +207,17 @@ def _after_all_steps(
 ) -> int:
     """Return the leader, or the best of those larger than it where all steps make that better.
 
-    Better is beyond one standard error, except for a budget, where any gain counts.
+    Better is beyond one standard error. For a budget it is the best of three, of whatever size: in
+    few steps large networks may be ahead that lose in the end.
     """
-    larger = [k for k, (own, _) in enumerate(found) if own.parameters > found[leader][0].parameters]
-    if not larger or trainer.spec.epochs is not None or not trainer.has_time():
+    by_nll = sorted(range(len(found)), key=lambda k: found[k][0].nll)
+    if trainer.spec.budget is not None:
+        rivals = by_nll[:RIVALS]
+    else:
+        size = found[leader][0].parameters
+        rivals = [leader, *[k for k in by_nll if found[k][0].parameters > size][:1]]
+    if len(rivals) < 2 or trainer.spec.epochs is not None or not trainer.has_time():
         return leader
-    rivals = [leader, min(larger, key=lambda k: found[k][0].nll)]
     tasks = [
         partial(
             _whole,

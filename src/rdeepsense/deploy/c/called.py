@@ -6,6 +6,7 @@ import ctypes
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ class CompiledRunner:
         status, a number of `rdeepsense.Status`.
         """
         size = self.facts.outputs * self.parts
-        for name, array, wanted in (("x", x, self.facts.inputs), ("out", out, size)):
+        inputs = prod((*self.facts.window, self.facts.inputs))
+        for name, array, wanted in (("x", x, inputs), ("out", out, size)):
             if array.dtype != np.float32 or array.size != wanted or not array.flags.c_contiguous:
                 raise InputError(f"{name} must be {wanted} contiguous float32 numbers")
         status = np.empty(1, dtype=np.uint8)

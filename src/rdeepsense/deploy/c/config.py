@@ -13,13 +13,17 @@ from rdeepsense.guard import EMBEDDING_REACH
 from rdeepsense.link import OPERATIONS, LocationWidth
 
 FUNCTIONS = tuple(name for name, count in OPERATIONS.items() if count == 1)
+# What networks of windows need; see `deploy.c.graph`.
+OF_GRAPHS = ("WINDOWS", "BYTES", "STREAMS", "GATED", "HAS_GRU", "HAS_LSTM", "SIGMOIDAL",
+             "TANGENTIAL", "SPECTRAL", "NORMED", "CONVOLVED", "POOLED", "AVERAGED", "ADDED",
+             "MOVED", "COPIED", "RUNS", "USES_RELU", "USES_SIGMOID", "USES_TANH")  # fmt: skip
 LINK = "/* Where output k lies and how wide it is, from the columns of the last layer. */\n"
 
 
 def switches(model: CModel) -> dict[str, bool]:
     """Every switch of the runtime, by the name that its #if has."""
     kinds = {str(layer.weight.dtype) for layer in model.network.layers}
-    laplace, used = model.laplace, _link(model)[1]
+    laplace, used = model.laplace, link_macros(model)[1]
     return {
         "INT8": "int8" in kinds,
         "HALVES": "float16" in kinds,
@@ -37,6 +41,7 @@ def switches(model: CModel) -> dict[str, bool]:
         "DROPOUT": False,  # for what a model's cost is compared with
         "NARROWED": model.narrowing is not None,
         "LIVE": model.live is not None,
+        **dict.fromkeys(OF_GRAPHS, False),
         "TAILS": model.live is not None and model.live.freedom is not None,
         **{f"USES_{name.upper()}": name in used for name in FUNCTIONS},
     }
@@ -76,7 +81,7 @@ def config(model: CModel, tables: list[Table]) -> str:
         lines += narrow_config(model.narrowing, model.hidden)
     if model.live is not None:
         lines += model.live.config(model.hidden)
-    link = _link(model)[0]
+    link = link_macros(model)[0]
     return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
 
 
@@ -99,7 +104,7 @@ def rooms(model: CModel) -> tuple[int, int, int]:
     return _up(max(model.widths[:-1]), 4), _up(max(model.widths[1:]), block), model.widths[-1]
 
 
-def _link(model: CModel) -> tuple[str, set[str]]:
+def link_macros(model: CModel) -> tuple[str, set[str]]:
     """The macros of the link, and the functions that it, a Laplace part and a stream need."""
     needed = set() if model.laplace is None else {"sqrt"}
     needed |= set() if model.narrowing is None else {"sqrt"}

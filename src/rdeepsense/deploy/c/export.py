@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.adaptation.rates import Rates
+from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.readme import readme
 from rdeepsense.deploy.c.report import (
     C99Report,
     EmbeddingCost,
     EpistemicCost,
+    LayerCost,
     LiveCost,
     Sizes,
     layer_costs,
@@ -31,6 +33,7 @@ from rdeepsense.deploy.judge import judge, stored_network
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.options import Options
+from rdeepsense.deploy.quality import Quality
 from rdeepsense.errors import InputError
 from rdeepsense.files import check_strangers, write_folder
 from rdeepsense.fitting.fitted import Fitted
@@ -61,29 +64,58 @@ def export_c99(
     if options.live:
         live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
     source = Source(folded, network, options.name, sure, live)
+    costs = layer_costs(
+        [layer.weight for layer in folded.layers.dense],
+        [str(layer.weight.dtype) for layer in network.layers],
+    )
+    laplace, embedding = folded.output.laplace, folded.layers.embedding
+    return write_c99(
+        source,
+        folder,
+        found,
+        options.dtype,
+        rows,
+        costs,
+        epistemic=None if laplace is None else EpistemicCost.of(laplace),
+        embedding=None if embedding is None else EmbeddingCost.of(embedding),
+        live=None if live is None else LiveCost.of(live, source.model.outputs),
+    )
+
+
+def write_c99(
+    source: Source,
+    folder: Path,
+    found: Quality | None,
+    dtype: str,
+    rows: LabelledRows,
+    costs: tuple[LayerCost, ...],
+    epistemic: EpistemicCost | None = None,
+    embedding: EmbeddingCost | None = None,
+    live: LiveCost | None = None,
+    stream: StreamCost | None = None,
+) -> C99Report:
+    """Write the folder of a source, with what was found out about it."""
     files = {
         "model.h": header(source),
         "model.c": source.code(),
         "weights.c": source.weights(),
         "selftest.c": selftest(source, rows.X),
     }
-    laplace, embedding = folded.output.laplace, folded.layers.embedding
+    sure = None if source.sure is None else tuple(float(v) for v in source.sure)
     report = C99Report(
         "c99",
         folder,
         found,
         source.name,
-        options.dtype,
-        folded.facts,
-        layer_costs(
-            [layer.weight for layer in folded.layers.dense],
-            [str(layer.weight.dtype) for layer in network.layers],
-        ),
-        None if laplace is None else EpistemicCost.of(laplace),
+        dtype,
+        source.folded.facts,
+        costs,
+        epistemic,
         Sizes.of(source, files),
-        None if sure is None else tuple(float(v) for v in sure),
-        None if embedding is None else EmbeddingCost.of(embedding),
-        None if live is None else LiveCost.of(live, source.model.outputs),
+        sure,
+        embedding,
+        live,
+        stream,
     )
     content = report.to_json()
     files["README.md"] = readme(source, content)

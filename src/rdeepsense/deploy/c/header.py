@@ -40,6 +40,7 @@ def sizes(source: Source) -> str:
         *_factors(model, name),
         *level_macros(model),
         *([] if model.live is None else model.live.sizes(name)),
+        *source.more_sizes(),
     ]
     if model.sure is not None and model.is_classifier:
         lines += ["", "/* The least probability that is sure. */"]
@@ -48,12 +49,13 @@ def sizes(source: Source) -> str:
 
 
 def _about(model: CModel) -> str:
-    inputs = labelled(model.features, model.feature_units, model.inputs)
+    inputs = labelled(model.features, model.feature_units, model.channels)
     for category in () if model.encoding is None else model.encoding.categories:
         said = about(category)
         named = inputs[category.column]
         inputs[category.column] = f"{named}, {said}" if named else said
-    lines = [f"   x[{k}]: {text}" for k, text in enumerate(inputs) if text]
+    what = "x" if model.window == 1 else "channel "
+    lines = [f"   {what}[{k}]: {text}" for k, text in enumerate(inputs) if text]
     if model.classes is not None:
         lines += [f"   Classes of {remark(name)}:" for name in model.targets or ()]
         lines += [f"   probs[{k}]: {remark(str(label))}" for k, label in enumerate(model.classes)]

@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Singles
+from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.text import identifier
 from rdeepsense.deploy.folded.facts import Intervals, Texts
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.narrowing import Narrowing
 from rdeepsense.deploy.folded.runner import MeanStd
-from rdeepsense.deploy.networks import FloatNetwork
+from rdeepsense.deploy.networks import FloatNetwork, StoredNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
@@ -42,7 +44,7 @@ class CModel:
     """
 
     name: str
-    network: FloatNetwork | Int8Network
+    network: FloatNetwork | Int8Network | StoredGraph
     widths: tuple[int, ...]  # what the first layer reads, hidden layers, columns of the last layer
     link: Link
     spread: Floats | None  # None, as shift is, for classes
@@ -65,10 +67,16 @@ class CModel:
     source: str
     live: CLive | None = None
     narrowing: Narrowing | None = None
+    window: int = 1  # how often a row has each of its channels
 
     @property
     def inputs(self) -> int:
         """The numbers of a row."""
+        return self.channels * self.window
+
+    @property
+    def channels(self) -> int:
+        """The numbers of a row at one time."""
         return self.network_inputs if self.encoding is None else self.encoding.inputs
 
     @property
@@ -143,7 +151,7 @@ def c_model(
 
 
 def predicted(
-    folded: Folded, network: FloatNetwork | Int8Network, rows: NDArray[np.float32]
+    folded: Folded | FoldedGraph, network: StoredNetwork, rows: NDArray[np.float32]
 ) -> list[NDArray[np.float64]]:
     """Compute what predict must write for rows, in the order of `CModel.results`."""
     found = folded.finish(network.raw(rows), rows)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rdeepsense.deploy.c.assemble import renamed
 from rdeepsense.deploy.c.inputs import CModel
+from rdeepsense.deploy.c.readme_windows import windows
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import labelled, remark
 from rdeepsense.deploy.networks import HALF_CHANGE
@@ -34,6 +35,7 @@ LEARNING = """## Learning on
 def readme(source: Source, report: dict[str, Any]) -> str:
     """What the folder holds, how to call it, what it costs and how good it is."""
     model, size = source.model, report["bytes"]
+    what = "x" if model.window == 1 else "channel"
     rooms = ", ".join(f"{result}[MODEL_OUTPUTS]" for result in model.results)
     example = renamed(EXAMPLE % (rooms, ", ".join(model.results)), source.name)
     lines = [
@@ -62,6 +64,7 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         "",
         *_epistemic(source, report),
         *_live(source, report),
+        *windows(source, report),
         "## Inputs",
         "",
         *_ranges(source),
@@ -75,15 +78,15 @@ def readme(source: Source, report: dict[str, Any]) -> str:
             else "An input that is NaN is refused."
         ),
         "",
-        "| x | name [unit] | mean | standard deviation | range |",
+        f"| {what} | name [unit] | mean | standard deviation | range |",
         "|---|---|---|---|---|",
     ]
-    ranges = [""] * model.inputs
+    ranges = [""] * model.channels
     if (guard := model.guard) is not None:
         ends = zip(guard.low, guard.high, strict=True)
         ranges = [f"{low:.6g} to {high:.6g}" for low, high in ends]
-    inputs = labelled(model.features, model.feature_units, model.inputs, shown)
-    numbers = range(model.inputs) if model.encoding is None else model.encoding.numbers
+    inputs = labelled(model.features, model.feature_units, model.channels, shown)
+    numbers = range(model.channels) if model.encoding is None else model.encoding.numbers
     for k, mean, std in zip(numbers, model.centre, model.scale, strict=False):
         inputs[k] = f"{inputs[k]} | {mean:.6g} | {std:.6g} | {ranges[k]}"
     for category in () if model.encoding is None else model.encoding.categories:

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.measure import code_and_stack
 from rdeepsense.deploy.c.source import Source
@@ -19,12 +20,17 @@ from rdeepsense.deploy.report import ExportReport
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One dense layer and the type of its weights."""
+    """One layer and the type of its weights; `kind` names those that are not dense."""
 
     inputs: int
     outputs: int
     multiply_adds: int
     dtype: str
+    kind: str = "dense"
+
+    def to_json(self) -> dict[str, object]:
+        own = asdict(self)
+        return own if own["kind"] != "dense" else {k: v for k, v in own.items() if k != "kind"}
 
 
 @dataclass(frozen=True)
@@ -112,11 +118,13 @@ class C99Report(ExportReport):
     sure: tuple[float, ...] | None  # what `is_sure` compares with
     embedding: EmbeddingCost | None = None
     live: LiveCost | None = None
+    stream: StreamCost | None = None
 
     @property
     def kept_float32(self) -> list[int]:
-        """Layers that are not stored in `dtype`, because that would be too coarse."""
-        return [k for k, layer in enumerate(self.layers) if layer.dtype != self.dtype]
+        """Dense layers that are not stored in `dtype`, because that would be too coarse."""
+        dense = [k for k, layer in enumerate(self.layers) if layer.kind == "dense"]
+        return [k for k in dense if self.layers[k].dtype != self.dtype]
 
     @property
     def multiply_adds(self) -> int:
@@ -127,7 +135,12 @@ class C99Report(ExportReport):
     def to_json(self) -> dict[str, object]:
         """Give the content of report.json."""
         facts = self.facts
-        parts = {"epistemic": self.epistemic, "embedding": self.embedding, "live": self.live}
+        parts = {
+            "epistemic": self.epistemic,
+            "embedding": self.embedding,
+            "live": self.live,
+            "stream": self.stream,
+        }
         known = {name: asdict(part) for name, part in parts.items() if part is not None}
         return {
             "name": self.name,
@@ -139,7 +152,7 @@ class C99Report(ExportReport):
             **{key: getattr(facts, key) for key in TEXTS},
             "classes": None if facts.classes is None else [str(c) for c in facts.classes],
             "missing": facts.missing,
-            "layers": [asdict(layer) for layer in self.layers],
+            "layers": [layer.to_json() for layer in self.layers],
             "kept_float32": self.kept_float32,
             **known,
             "multiply_adds": self.multiply_adds,

@@ -46,14 +46,15 @@ def rows_section(source: Source, X: NDArray[Any]) -> str:
 
 def _rows(source: Source, X: NDArray[Any]) -> NDArray[np.float32]:
     model, network = source.model, source.network
-    layers = source.folded.layers
-    drawn = layers.rows_at(np.random.default_rng(0).normal(size=(ROWS, model.network_inputs)))
+    numbers = model.network_inputs * model.window
+    drawn = source.rows_at(np.random.default_rng(0).normal(size=(ROWS, numbers)))
     drawn = drawn if model.guard is None else model.guard.inside(drawn)
-    typical = layers.rows_at(np.zeros((1, model.network_inputs)))
-    for candidates in (np.asarray(X)[:ROWS], drawn):
+    typical = source.rows_at(np.zeros((1, numbers)))
+    for candidates in (np.asarray(X)[:ROWS].reshape(-1, *typical.shape[1:]), drawn):
         rows = np.where(np.isfinite(candidates), candidates, typical).astype(np.float32)
         read = rows if model.encoding is None else model.encoding.expand(rows)
-        inside = (np.abs(read - network.centre) <= 0.99 * network.reach * model.scale).all(1)
+        near = np.abs(read - network.centre) <= 0.99 * network.reach * model.scale
+        inside = near.all(tuple(range(1, near.ndim)))
         if model.guard is not None:
             inside &= model.guard.status(rows) == 0
         if inside.any():

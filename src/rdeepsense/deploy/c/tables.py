@@ -36,6 +36,14 @@ class Table:
     def bytes(self) -> int:
         return BYTES[self.kind] * self.values.size
 
+    def check(self) -> None:
+        """Refuse numbers that float32 cannot hold."""
+        if self.kind == "float":
+            with np.errstate(over="ignore"):
+                narrow = self.values.astype(np.float32)
+            if not np.isfinite(narrow).all():
+                raise InputError(f"the table {self.name} holds what float32 cannot; change units")
+
     def words(self) -> NDArray[np.uint32]:
         """What the self-test sees of each number."""
         if self.kind == "float":
@@ -53,20 +61,10 @@ def checksum(tables: list[Table]) -> int:
 def tables_of(model: CModel) -> list[Table]:
     """All tables of a model, every name with its prefix."""
     network = model.network
+    assert isinstance(network, FloatNetwork | Int8Network)
     tables = _int8(network) if isinstance(network, Int8Network) else _float(network)
     tables += _embedding(network.embedding)
-    if model.spread is not None and model.shift is not None:
-        tables.append(Table("float", "spread", model.spread))
-        if is_shifted(model):
-            tables.append(Table("float", "shift", model.shift))
-        if model.sure is not None:
-            tables.append(Table("float", "sure_std", model.sure))
-    if model.guard is not None:
-        tables.append(Table("float", "low", np.maximum(model.guard.low, -LARGEST)))
-        tables.append(Table("float", "high", np.minimum(model.guard.high, LARGEST)))
-        tables.append(Table("float", "fallback", model.guard.fallback))
-        if model.missing != "refuse":
-            tables.append(Table("int8_t", "takes_nan", model.guard.missing.astype(np.int8)))
+    tables += shared_tables(model)
     if model.laplace is not None and isinstance(network, FloatNetwork):
         tables.append(Table("float", "root", _triangle(model.laplace.root, network)))
         tables.append(Table("float", "gain", model.laplace.gain))
@@ -80,6 +78,24 @@ def tables_of(model: CModel) -> list[Table]:
         tables.append(Table("int32_t" if values.dtype == np.int32 else "float", name, values))
     _check(tables, model)
     return [Table(t.kind, f"{model.name}_{t.name}", t.values, t.size) for t in tables]
+
+
+def shared_tables(model: CModel) -> list[Table]:
+    """Tables of outputs and guard, which a model has whatever its network is."""
+    tables: list[Table] = []
+    if model.spread is not None and model.shift is not None:
+        tables.append(Table("float", "spread", model.spread))
+        if is_shifted(model):
+            tables.append(Table("float", "shift", model.shift))
+        if model.sure is not None:
+            tables.append(Table("float", "sure_std", model.sure))
+    if model.guard is not None:
+        tables.append(Table("float", "low", np.maximum(model.guard.low, -LARGEST)))
+        tables.append(Table("float", "high", np.minimum(model.guard.high, LARGEST)))
+        tables.append(Table("float", "fallback", model.guard.fallback))
+        if model.missing != "refuse":
+            tables.append(Table("int8_t", "takes_nan", model.guard.missing.astype(np.int8)))
+    return tables
 
 
 def lengths(model: CModel) -> dict[str, int]:
@@ -137,11 +153,7 @@ def _check(tables: list[Table], model: CModel) -> None:
                 f"the table {table.name} has {table.values.size} numbers where the model's sizes "
                 f"need {wanted[table.name]}"
             )
-        if table.kind == "float":
-            with np.errstate(over="ignore"):
-                narrow = table.values.astype(np.float32)
-            if not np.isfinite(narrow).all():
-                raise InputError(f"the table {table.name} holds what float32 cannot; change units")
+        table.check()
 
 
 def is_shifted(model: CModel) -> bool:

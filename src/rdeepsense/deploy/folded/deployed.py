@@ -81,7 +81,9 @@ class DeployedModel:
     def flagged_inputs(self, X: ArrayLike) -> Booleans:
         """Tell which inputs of each row, (rows, inputs), its status is for."""
         rows, guard = self.facts.floats(X), self.facts.guard
-        return np.zeros(rows.shape, np.bool_) if guard is None else guard.beyond(rows)
+        return (
+            np.zeros((len(rows), rows.shape[-1]), np.bool_) if guard is None else guard.beyond(rows)
+        )
 
     def epistemic_std(self, X: ArrayLike) -> Values:
         """Predict the part of the std that is doubt about the mean; for classes, of each logit."""

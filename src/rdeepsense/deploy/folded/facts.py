@@ -50,6 +50,7 @@ class Facts:
     encoding: Encoding | None = None  # of categories and flags; None where all are plain numbers
     version: str = ""  # of rdeepsense, when the model was trained
     source: str = ""  # digest of the model
+    window: tuple[int, ...] = ()  # axes of a row before that of the inputs: the times of a window
 
     @property
     def is_classifier(self) -> bool:
@@ -64,12 +65,13 @@ class Facts:
             rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"X must hold numbers; {error}") from error
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise InputError(f"X has shape {rows.shape}; the model takes (rows, {self.inputs})")
+        if rows.ndim < 2 or rows.shape[1:] != (*self.window, self.inputs):
+            accepted = ", ".join(map(str, (*self.window, self.inputs)))
+            raise InputError(f"X has shape {rows.shape}; the model takes (rows, {accepted})")
         return rows
 
     def check(self, X: ArrayLike) -> NDArray[Any]:
-        """Return X as (rows, inputs) floats; refuse what the model cannot take."""
+        """Return X as floats, (rows, inputs) or windows; refuse what the model cannot take."""
         rows = self.floats(X)
         self.refuse(rows)
         return rows
@@ -82,9 +84,11 @@ class Facts:
         elif self.missing == "indicator" and self.guard is not None:
             bad &= ~(np.isnan(rows) & (self.guard.missing > 0))
         if bad.any():
-            row, column = (int(k) for k in np.argwhere(bad)[0])
+            row, *times, column = (int(k) for k in np.argwhere(bad)[0])
             name = repr(self._name(column)) if self.features else str(column)
-            raise InputError(f"X holds {rows[row, column]} in row {row}, column {name}")
+            at = "".join(f", time {time}" for time in times)
+            value = rows[(row, *times, column)]
+            raise InputError(f"X holds {value} in row {row}{at}, column {name}")
 
     def _coded(self, table: NDArray[Any], encoding: Encoding) -> NDArray[Any]:
         if table.ndim != 2 or table.shape[1] != self.inputs:

@@ -22,7 +22,9 @@ import math
 from collections.abc import Mapping
 
 from rdeepsense.arrays import Floats
+from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.output import Output
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.link import Link, LocationWidth, Softmax
@@ -45,9 +47,14 @@ def arrays_of(folded: Folded) -> dict[str, Floats]:
         found |= {f"{EMBEDDING}{name}": value for name, value in vars(layers.embedding).items()}
     if layers.encoding is not None:
         found |= layers.encoding.arrays()
-    found |= {"spread": output.spread, "shift": output.shift}
     if output.laplace is not None:
         found |= {f"{LAPLACE}{name}": value for name, value in vars(output.laplace).items()}
+    return {n: value for n, value in found.items() if value is not None} | shared(facts, output)
+
+
+def shared(facts: Facts, output: Output) -> dict[str, Floats]:
+    """Name the arrays that a model has whatever its layers are."""
+    found: dict[str, Floats | None] = {"spread": output.spread, "shift": output.shift}
     if facts.guard is not None:
         found |= {f"{GUARD}{name}": value for name, value in facts.guard.arrays().items()}
     if facts.intervals is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.guarded import guarded
 from rdeepsense.deploy.folded.layers import Layers
 from rdeepsense.deploy.folded.narrowing import Narrowing
 from rdeepsense.deploy.folded.output import Output
@@ -43,11 +44,4 @@ class Folded:
         if self.narrowing is not None and isinstance(found, MeanStd):
             kept = self.narrowing.kept(self.layers.last_hidden(X))
             found = found._replace(std=found.std * np.sqrt(kept))
-        if guard is None:
-            return found
-        status = guard.status(X)
-        if not status.any():
-            return found._replace(status=status)
-        if isinstance(found, MeanStd):
-            return found._replace(std=guard.widened(found.std, status), status=status)
-        return found._replace(probs=guard.mixed(found.probs, status), status=status)
+        return guarded(found, guard, X)

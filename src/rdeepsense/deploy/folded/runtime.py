@@ -23,6 +23,8 @@ from rdeepsense.deploy.folded.fields import (
     link_of,
     texts_of,
 )
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
+from rdeepsense.deploy.folded.graph.record import check_graph, graph_of
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.layout import EMBEDDING, GUARD, INTERVAL, LAPLACE, check_shapes
@@ -57,7 +59,7 @@ RANGES = {
 }
 
 
-def load_folded(path: str | os.PathLike[str]) -> Folded:
+def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
     """Read a folded model from its file, verified."""
     header, tensors = read(path)
     try:
@@ -69,6 +71,8 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
         check_header(header)
         link, classes = link_of(header), classes_of(header)
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        steps = check_graph(header, shapes)
+        shapes = shapes if steps is None else steps
         record = encoding_record(header)
         outputs = check_shapes(
             shapes, link, header["layers"], None if classes is None else len(classes), record
@@ -81,6 +85,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
         texts = {name: texts_of(header, name, count) for name, count in counts.items()}
         arrays = {name: _floats(name, tensor) for name, tensor in tensors.items()}
         _check_numbers(arrays, link)
+        graph = graph_of(header, arrays)
         encoding = None
         if record is not None:
             encoding = encoding_of(header["encoding"], record.inputs, arrays)
@@ -102,6 +107,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
             encoding=encoding,
             version=header["version"],
             source=header["source"],
+            window=() if graph is None else graph.shape[:-1],
         )
         output = Output(
             link,
@@ -109,7 +115,11 @@ def load_folded(path: str | os.PathLike[str]) -> Folded:
             arrays.get("shift"),
             LastLayerLaplace(**laplace) if laplace else None,
         )
-        folded = Folded(facts, replace(_layers(header, arrays), encoding=encoding), output)
+        folded: Folded | FoldedGraph
+        if graph is None:
+            folded = Folded(facts, replace(_layers(header, arrays), encoding=encoding), output)
+        else:
+            folded = FoldedGraph(facts, graph, output)
         _try_rows(folded)
     except InputError as error:
         raise ModelFileError(f"{path}: {error}") from error
@@ -158,13 +168,13 @@ def _check_numbers(arrays: Arrays, link: Link) -> None:
         raise InputError(f"{LAPLACE}root is not upper triangular")
 
 
-def _try_rows(folded: Folded) -> None:
+def _try_rows(folded: Folded | FoldedGraph) -> None:
     """Refuse a model that has no finite prediction for the rows that it should know best.
 
     These are the centre of the training rows and a standard deviation on either side of it. Far
     from it the layers at least must not overflow.
     """
-    layers = folded.layers
+    layers = folded.layers if isinstance(folded, Folded) else folded.graph
     steps = np.array([[0.0], [1.0], [-1.0], [REACH], [-REACH]])
     with np.errstate(all="ignore"):
         raw = folded.raw(layers.rows_at(steps * np.ones(layers.inputs)))

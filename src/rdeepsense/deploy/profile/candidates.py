@@ -18,8 +18,12 @@ from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.build import Program
 from rdeepsense.deploy.c.compiled import compiled, single
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.graph.cost import StreamCost
+from rdeepsense.deploy.c.graph.source import GraphSource
+from rdeepsense.deploy.fold import fold_last
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.onnx.graph import model
+from rdeepsense.deploy.onnx.modules import module_graph
 from rdeepsense.deploy.onnx.runner import open_session
 from rdeepsense.deploy.prepare import DTYPES, prepare
 from rdeepsense.deploy.profile import baselines, cost
@@ -30,6 +34,9 @@ from rdeepsense.errors import InputError, RDeepSenseError, require
 
 NAMES = ("torch", "onnxruntime", "onnxruntime-int8", "folded", "ctypes",
          "c-float32", "c-float16", "c-int8", "point", "mcdrop-10", "ssp-5")  # fmt: skip
+# Of networks of windows: the last two are an interval of a stream, in float32.
+OF_WINDOWS = ("torch", "onnxruntime", "folded", "ctypes", "c-float32", "c-int8",
+              "c-exact", "c-running")  # fmt: skip
 _BASELINE = re.compile(r"(torch-)?(mcdrop|ssp)-(\d{1,3})")
 
 _TORCH = (
@@ -77,7 +84,7 @@ def session_candidate(
         f"{what}, ONNX Runtime {version}",
         timed(lambda: session.run(None, feed)),
         file.stat().st_size,
-        profiled.folded.layers.multiply_adds,
+        profiled.layers.multiply_adds,
         peak_bytes=lambda: peak_of_python(_ONNX, file, profiled.row_file),
         off_by=profiled.off_by(session.run(None, feed)[0]),
     )
@@ -93,6 +100,8 @@ def _maker(name: str) -> Callable[[ProfiledModel], ProfileCandidate]:
         )
     if name.startswith("c-") and name[2:] in DTYPES:
         return lambda profiled: _exported(profiled, name[2:])
+    if name in OF_WINDOWS[-2:]:
+        return lambda profiled: _stream(profiled, name[2:])
     makers = {
         "torch": _torch,
         "folded": _numpy,
@@ -118,17 +127,17 @@ def _torch(profiled: ProfiledModel) -> ProfileCandidate:
         f"torch {torch.__version__}, inference mode",
         timed(lambda: network(row)),
         4 * sum(p.numel() for p in network.parameters()),
-        profiled.folded.layers.multiply_adds,
+        profiled.layers.multiply_adds,
         peak_bytes=lambda: peak_of_python(_TORCH, profiled.model_file, profiled.row_file),
     )
 
 
 def _torch_baseline(profiled: ProfiledModel, method: str, passes: int) -> ProfileCandidate:
-    facts, hidden = profiled.folded.facts, profiled.folded.layers.widths[1:-1]
+    facts, hidden = profiled.folded.facts, profiled.dense.layers.widths[1:-1]
     kind = {"mcdrop": "MCDrop", "ssp": "SSP"}[method]
-    inputs = profiled.folded.layers.inputs
+    inputs = profiled.dense.layers.inputs
     plan = cost.PassPlan.of(kind, inputs, hidden, facts.outputs, facts.is_classifier, passes)
-    embedding = profiled.folded.layers.embedding
+    embedding = profiled.dense.layers.embedding
     if embedding is not None:
         plan = replace(plan, embedding=(embedding.frequency.shape[1], embedding.bias.shape[1]))
     return ProfileCandidate(
@@ -141,9 +150,13 @@ def _torch_baseline(profiled: ProfiledModel, method: str, passes: int) -> Profil
 
 
 def _onnx(profiled: ProfiledModel, dtype: str) -> ProfileCandidate:
-    network = prepare(profiled.folded, dtype, profiled.rows)
     file = profiled.folder / f"{dtype}.onnx"
-    file.write_bytes(model(profiled.folded, network).SerializeToString())
+    if isinstance(profiled.folded, FoldedGraph) and dtype == "float32":
+        _, last, output = fold_last(profiled.fitted)
+        made = module_graph(profiled.fitted, last, output)
+    else:
+        made = model(profiled.dense, prepare(profiled.dense, dtype, profiled.rows))
+    file.write_bytes(made.SerializeToString())
     name = "onnxruntime" if dtype == "float32" else "onnxruntime-int8"
     return session_candidate(name, f"exported to ONNX, {dtype}", file, profiled)
 
@@ -155,7 +168,7 @@ def _numpy(profiled: ProfiledModel) -> ProfileCandidate:
         f"folded layers, numpy {np.__version__}",
         timed(lambda: profiled.folded.run(row)),
         profiled.folded_file.stat().st_size,
-        profiled.folded.layers.multiply_adds,
+        profiled.layers.multiply_adds,
         peak_bytes=lambda: peak_of_python(_FOLDED, profiled.folded_file, profiled.row_file),
     )
 
@@ -167,26 +180,46 @@ def _ctypes(profiled: ProfiledModel) -> ProfileCandidate:
         "ctypes",
         "C float32 called from Python through ctypes",
         timed(call),
-        single(Source(profiled.folded, prepare(profiled.folded, "float32", profiled.rows))).bytes,
-        profiled.folded.layers.multiply_adds,
+        single(profiled.source("float32")).bytes,
+        profiled.layers.multiply_adds,
         peak_bytes=lambda: peak_of_python(_FOLDED, profiled.folded_file, profiled.row_file, "C"),
     )
 
 
 def _exported(profiled: ProfiledModel, dtype: str) -> ProfileCandidate:
-    source = Source(profiled.folded, prepare(profiled.folded, dtype, profiled.rows))
+    source = profiled.source(dtype)
     return _in_c(f"c-{dtype}", f"exported C, {source.values['dtype']}", single(source), profiled)
+
+
+def _stream(profiled: ProfiledModel, way: str) -> ProfileCandidate:
+    """One interval of a stream in C: the window that ends with it, or states that go on."""
+    source = profiled.source("float32")
+    if not isinstance(source, GraphSource) or source.stream is None:
+        raise InputError("this form is for networks of windows that take interval by interval")
+    program = single(source)
+    native = Native(program, profiled.row.reshape(-1)[: source.stream.read], way)
+    native.seconds(source.stream.count)
+    cost = StreamCost.of(source.stream, source.model.channels, None)
+    return ProfileCandidate(
+        f"c-{way}",
+        f"exported C, float32, one interval of a stream ({way})",
+        native.seconds,
+        program.bytes,
+        cost.multiply_adds[way],
+        native.instructions,
+        native.peak_bytes,
+    )
 
 
 def _point(profiled: ProfiledModel) -> ProfileCandidate:
     what = "C float32 of the same shape without the std: a point estimate"
-    return _in_c("point", what, baselines.point_program(profiled.folded), profiled)
+    return _in_c("point", what, baselines.point_program(profiled.dense), profiled)
 
 
 def _baseline(profiled: ProfiledModel, method: str, passes: int) -> ProfileCandidate:
     make, kind = {"mcdrop": (baselines.mcdrop, "MCDrop"), "ssp": (baselines.ssp, "SSP")}[method]
     what = f"{kind}-{passes} of the same shape in C float32, pass by pass"
-    return _in_c(f"{method}-{passes}", what, make(profiled.folded, passes), profiled, passes)
+    return _in_c(f"{method}-{passes}", what, make(profiled.dense, passes), profiled, passes)
 
 
 def _in_c(
@@ -194,7 +227,7 @@ def _in_c(
 ) -> ProfileCandidate:
     native = Native(program, profiled.row)
     native.seconds(1)
-    adds = program.sources[0].folded.layers.multiply_adds
+    adds = program.sources[0].multiply_adds
     return ProfileCandidate(
         name,
         what,

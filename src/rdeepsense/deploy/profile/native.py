@@ -29,17 +29,26 @@ POSIX = "-D_POSIX_C_SOURCE=199309L"  # clock_gettime
 C = Path(__file__).parent / "c"
 
 
-class Native:
-    """A built program and the row that it predicts."""
+# The function that a stream of windows calls for each interval, by its way.
+OF_STREAMS = {"exact": "model_push_interval", "running": "model_run_interval"}
 
-    def __init__(self, program: Program, row: NDArray[Any]) -> None:
+
+class Native:
+    """A built program and the row that it predicts; in a `way` of streams, its first interval."""
+
+    def __init__(self, program: Program, row: NDArray[Any], way: str | None = None) -> None:
         source = program.sources[0]
+        self.function = "model_predict" if way is None else OF_STREAMS[way]
         self.program = program
         self.compiler = need_compiler("this form")
         self.row = np.ascontiguousarray(row, dtype=np.float32)
         self.out = np.zeros((len(source.model.results), source.model.outputs), np.float32)
         row_section = {"row.h": f"static {table('float', 'row', self.row)}"}
-        around = Assembly("model", source.switches, row_section)
+        switches = {**source.switches, "RUNS": way == "running"}
+        if way is not None:
+            calls = Assembly("model", switches).text(C / "interval_into.h")
+            row_section["predict_into.h"] = calls
+        around = Assembly("model", switches, row_section)
         times, once = ({name: around.text(C / name)} for name in ("times.c", "once.c"))
         library, self.executable = build(
             self.compiler,
@@ -65,7 +74,7 @@ class Native:
         if valgrind is None:
             return None
         with tempfile.TemporaryDirectory() as folder:
-            options = ["--tool=callgrind", "--toggle-collect=model_predict"]
+            options = ["--tool=callgrind", f"--toggle-collect={self.function}"]
             file = f"--callgrind-out-file={Path(folder) / 'counts'}"
             done = subprocess.run(
                 [valgrind, *options, file, str(self.executable)], capture_output=True, text=True

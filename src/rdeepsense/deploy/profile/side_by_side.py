@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.profile import energy
 from rdeepsense.deploy.profile.candidate import Missing
-from rdeepsense.deploy.profile.candidates import NAMES, candidate, check_names
+from rdeepsense.deploy.profile.candidates import NAMES, OF_WINDOWS, candidate, check_names
 from rdeepsense.deploy.profile.devices import DEFAULT, Device, device_named
 from rdeepsense.deploy.profile.measure import Measured, measure
 from rdeepsense.deploy.profile.profiled_model import ProfiledModel
@@ -53,10 +54,11 @@ def profile(
 
     Parameters
     ----------
-    model : a fitted `RDeepSenseRegressor` or `RDeepSenseClassifier` whose network is fully
-        connected with ReLU.
-    candidates : names such as "torch", "onnxruntime", "folded", "c-int8", "mcdrop-20", "ssp-3";
-        all of this model, MCDrop-10 and SSP-5 where None.
+    model : a fitted `RDeepSenseRegressor` or `RDeepSenseClassifier` whose network can be exported
+        as C.
+    candidates : names such as "torch", "onnxruntime", "folded", "c-int8", "mcdrop-20", "ssp-3"; of
+        windows also "c-exact" and "c-running", an interval of a stream. All of this model where
+        None, for fully-connected networks with MCDrop-10 and SSP-5.
     rounds : how often all take their turn.
     device : the device that energy is estimated for: "Intel Edison" (the paper's),
         "Raspberry Pi 4" or "Cortex-M4". None takes a meter of this machine, where there is one.
@@ -65,8 +67,7 @@ def profile(
     -------
     ProfileReport : the figures of each; `to_json()` gives them as plain values.
     """
-    names = NAMES if candidates is None else tuple(candidates)
-    check_names(names)
+    check_names(tuple(candidates or ()))
     if rounds < 1:
         raise InputError(f"rounds={rounds!r} must be 1 or more")
     estimated_for = DEFAULT if device is None else device_named(device)
@@ -74,8 +75,10 @@ def profile(
     meter = energy.find() if device is None else None
     with tempfile.TemporaryDirectory() as folder:
         profiled = ProfiledModel.of(model, Path(folder))
+        every = NAMES if isinstance(profiled.folded, Folded) else OF_WINDOWS
+        names = every if candidates is None else tuple(candidates)
         found = measure([candidate(profiled, name) for name in names], rounds, meter, estimated_for)
-        layers = profiled.folded.layers.widths
+        layers = profiled.widths
     return ProfileReport(layers, machine(), rounds, energy_label(meter, estimated_for), found)
 
 

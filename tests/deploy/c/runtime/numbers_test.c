@@ -8,6 +8,9 @@
 #define USES_SQUARE 1
 #define LIVE 1
 #define TAILS 1
+#define SPECTRAL 1
+#define SIGMOIDAL 1
+#define TANGENTIAL 1
 #include "numbers.h"
 
 static double apart(float found, double wanted)
@@ -46,6 +49,13 @@ static void test_known_values(void)
     EXPECT(apart(root(1e-30f), 1e-15) < 4e-7);
     EXPECT(root(0.0f) == 0.0f);
     EXPECT(square(-3.0f) == 9.0f);
+    EXPECT(sigmoid_of(0.0f) == 0.5f);
+    EXPECT(fabs(sigmoid_of(1.0f) - 0.73105857863000487) < 3e-7);
+    EXPECT(sigmoid_of(1e30f) == 1.0f);
+    EXPECT(sigmoid_of(-1e30f) >= 0.0f && sigmoid_of(-1e30f) < 1e-30f);
+    EXPECT(tanh_of(0.0f) == 0.0f);
+    EXPECT(fabs(tanh_of(-0.5f) + 0.46211715726000973) < 4e-7);
+    EXPECT(tanh_of(1e30f) == 1.0f && tanh_of(-infinity) == -1.0f);
     EXPECT(log_of(1.0f) == 0.0f);
     EXPECT(apart(log_of(16.0f), 2.7725887222397811) < 2e-7);
     EXPECT(apart(log_of(0.5f), -0.69314718055994531) < 2e-7);
@@ -76,6 +86,7 @@ static double larger(double a, double b)
 static void test_stated_bounds(void)
 {
     double minus = 0, power = 0, soft = 0, square_root = 0, logarithm = 0, log_plus = 0;
+    double sigmoid = 0, tangent = 0;
     int i;
     for (i = -174000; i <= 200000; ++i) {
         const float sweep = (float)i / 2000.0f;                       /* -87 to 100 */
@@ -87,6 +98,8 @@ static void test_stated_bounds(void)
             const double d = x;
             minus = larger(minus, apart(exp_of_minus(x), exp(-fmin(fabs(d), 87))));
             power = larger(power, apart(exp_of(x), exp(fmin(d, 87))));
+            sigmoid = larger(sigmoid, fabs(sigmoid_of(x) - 1 / (1 + exp(-d))));
+            tangent = larger(tangent, fabs(tanh_of(x) - tanh(d)));
             soft = larger(soft, apart(softplus(x), fmax(d, 0) + log1p(exp(-fabs(d)))));
         }
         square_root = larger(square_root, apart(root(near), sqrt(near)));
@@ -96,6 +109,8 @@ static void test_stated_bounds(void)
     EXPECT(minus <= BOUND_exp_of_minus);
     EXPECT(power <= BOUND_exp_of);
     EXPECT(soft <= BOUND_softplus);
+    EXPECT(sigmoid <= BOUND_sigmoid_of);
+    EXPECT(tangent <= BOUND_tanh_of);
     EXPECT(square_root <= BOUND_root);
     EXPECT(logarithm <= BOUND_log_of);
     EXPECT(log_plus <= BOUND_log_of_one_plus);

@@ -108,7 +108,7 @@ def stated() -> list[str]:
     text = "".join((RUNTIME / name).read_text() for name in ("numbers.h", "embedding.h"))
     found = re.findall(r"at\s+most\s+(\de-7)[^}]*?static (?:float|void) (\w+)\(", text)
     known = {"exp_of_minus", "exp_of", "softplus", "root", "sine_cosine"}
-    known |= {"log_of", "log_of_one_plus"}
+    known |= {"log_of", "log_of_one_plus", "sigmoid_of", "tanh_of"}
     assert {name for _, name in found} == known
     return [f"-DBOUND_{name}={bound}" for bound, name in found]
 

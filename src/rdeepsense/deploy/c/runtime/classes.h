@@ -1,11 +1,10 @@
+/* Probabilities from the columns in work->raw. */
 #if LAPLACE
-int model_predict(const float *x, float *probs, float *epistemic, void *scratch)
+static int finish(int status, work *w, float *probs, float *epistemic)
 #else
-int model_predict(const float *x, float *probs, void *scratch)
+static int finish(int status, work *w, float *probs)
 #endif
 {
-    work *w = scratch;
-    const int status = network(x, w);
     float most, total = 0.0f;
 #if LAPLACE
     float squared, middle = 0.0f;
@@ -52,6 +51,20 @@ int model_predict(const float *x, float *probs, void *scratch)
 #endif
     return status;
 }
+
+#if LAPLACE
+int model_predict(const float *x, float *probs, float *epistemic, void *scratch)
+{
+    work *w = scratch;
+    return finish(network(x, w), w, probs, epistemic);
+}
+#else
+int model_predict(const float *x, float *probs, void *scratch)
+{
+    work *w = scratch;
+    return finish(network(x, w), w, probs);
+}
+#endif
 
 #if JUDGES
 int model_is_sure(const float *probs)

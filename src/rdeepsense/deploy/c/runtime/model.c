@@ -24,7 +24,9 @@
 #include "laplace.h"
 #endif
 
-#if INT8
+#if WINDOWS
+#include "window_network.h"
+#elif INT8
 #include "int8_kernels.h"
 
 #include "int8_network.h"
@@ -48,4 +50,8 @@
 #include "live.h"
 #else
 #include "regression.h"
+#endif
+
+#if STREAMS
+#include "stream.h"
 #endif

@@ -3,7 +3,7 @@
 
 #include "switches.h"
 
-#if LIVE
+#if LIVE || STREAMS
 #include <stdint.h>
 
 #endif
@@ -50,7 +50,15 @@ extern "C" {
 #define MODEL_EPISTEMIC 1
 
 #endif
-#if CLASSES
+#if WINDOWS && CLASSES
+/* x: a window of sensor values in their own units, all channels of one time after the other. probs
+   gets MODEL_OUTPUTS probabilities. Any number of threads may call it, each with its own scratch.
+ */
+#elif WINDOWS
+/* x: a window of sensor values in their own units, all channels of one time after the other. mean
+   and std, in the target's units, get MODEL_OUTPUTS numbers each. Any number of threads may call
+   it, each with its own scratch. */
+#elif CLASSES
 /* x: sensor values in their own units. probs gets MODEL_OUTPUTS probabilities. Any number of
    threads may call it, each with its own scratch. */
 #else
@@ -83,6 +91,10 @@ int model_is_sure(const float *std);
 #endif
 #if LIVE
 #include "state.h"
+
+#endif
+#if STREAMS
+#include "stream_state.h"
 
 #endif
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ static uint32_t size_of(float x)
     return w.bits & 0x7fffffffu;
 }
 
-#if USES_SOFTPLUS || USES_EXP || CLASSES
+#if USES_SOFTPLUS || USES_EXP || CLASSES || SIGMOIDAL || TANGENTIAL
 /* e^-|x|, but e^-87 beyond 87 and for NaN; relative error at most 3e-7. Comparisons are of bits: a
    float's could trap, so no compiler would run it in many lanes at once. */
 static float exp_of_minus(float x)
@@ -95,7 +95,7 @@ static float square(float x)
 }
 #endif
 
-#if LIVE
+#if LIVE || SPECTRAL
 /* log((1 + s) / (1 - s)) for |s| <= 1/3. */
 static float twice_artanh(float s)
 {
@@ -129,5 +129,26 @@ static float log_of(float x)
 static float log_of_one_plus(float u)
 {
     return u < 1.0f ? twice_artanh(u / (2.0f + u)) : log_of(1.0f + u);
+}
+#endif
+
+#if SIGMOIDAL || TANGENTIAL
+/* The hyperbolic tangent; absolute error at most 4e-7. The sign is a bit, as above. */
+static float tanh_of(float x)
+{
+    const float t = exp_of_minus(2.0f * x);
+    word from, size;
+    from.value = x;
+    size.value = (1.0f - t) / (1.0f + t);
+    size.bits |= from.bits & 0x80000000u;
+    return size.value;
+}
+#endif
+
+#if SIGMOIDAL
+/* 1 / (1 + e^-x); absolute error at most 3e-7. */
+static float sigmoid_of(float x)
+{
+    return 0.5f + 0.5f * tanh_of(0.5f * x);
 }
 #endif

@@ -1,11 +1,10 @@
+/* Means and standard deviations from the columns in work->raw. */
 #if LAPLACE
-int model_predict(const float *x, float *mean, float *std, float *epistemic, void *scratch)
+static int finish(int status, work *w, float *mean, float *std, float *epistemic)
 #else
-int model_predict(const float *x, float *mean, float *std, void *scratch)
+static int finish(int status, work *w, float *mean, float *std)
 #endif
 {
-    work *w = scratch;
-    const int status = network(x, w);
 #if LAPLACE
     float squared;
 #endif
@@ -56,6 +55,20 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
     }
     return status;
 }
+
+#if LAPLACE
+int model_predict(const float *x, float *mean, float *std, float *epistemic, void *scratch)
+{
+    work *w = scratch;
+    return finish(network(x, w), w, mean, std, epistemic);
+}
+#else
+int model_predict(const float *x, float *mean, float *std, void *scratch)
+{
+    work *w = scratch;
+    return finish(network(x, w), w, mean, std);
+}
+#endif
 
 #if JUDGES
 int model_is_sure(const float *std)

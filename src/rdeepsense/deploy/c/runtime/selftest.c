@@ -21,6 +21,12 @@ static union {
 
 static float out[PARTS][MODEL_OUTPUTS];
 
+#if WINDOWS
+#define LAST_RANGE (MODEL_CHANNELS - 1) /* of an input */
+#else
+#define LAST_RANGE (MODEL_INPUTS - 1)
+#endif
+
 static int failures;
 
 static void expect(int good, const char *what)
@@ -112,9 +118,39 @@ static void check_stream(float bad)
 }
 #endif
 
+#if STREAMS
+static model_window window;
+static model_running running;
+
+/* The intervals of a window one after the other give what the window gives, to the bit. */
+static void check_intervals(void)
+{
+    float found[PARTS][MODEL_OUTPUTS];
+    int t, k, told = MODEL_OK, carried = MODEL_OK;
+    predict(inputs);
+    model_begin_window(&window);
+    model_begin_run(&running);
+    for (t = 0; t < MODEL_INTERVALS; ++t) {
+        const float *x = inputs + t * MODEL_INTERVAL * MODEL_CHANNELS;
+#if CLASSES
+        carried = model_run_interval(&running, x, found[0], &scratch);
+        told = model_push_interval(&window, x, found[0], &scratch);
+#else
+        carried = model_run_interval(&running, x, found[0], found[1], &scratch);
+        told = model_push_interval(&window, x, found[0], found[1], &scratch);
+#endif
+        expect((told == MODEL_OK) == (t + 1 == MODEL_INTERVALS), "a window has all its intervals");
+    }
+    expect(carried == MODEL_OK, "a stream that goes on");
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        expect(found[0][k] == out[0][k], "intervals give what their window gives");
+    }
+}
+#endif
+
 int main(void)
 {
-    float x[MODEL_INPUTS];
+    static float x[MODEL_INPUTS];
     word nan;
     int i, row;
     check_tables();
@@ -145,13 +181,16 @@ int main(void)
 #if REFUSES_NAN
     expect(predict(x) == MODEL_MISSING, "an input that is NaN is told");
 #elif GUARD
-    expect(predict(x) == (model_takes_nan[MODEL_INPUTS - 1] ? MODEL_OK : MODEL_MISSING),
+    expect(predict(x) == (model_takes_nan[LAST_RANGE] ? MODEL_OK : MODEL_MISSING),
            "an input that is NaN counts as its mean, and is told if it never was");
 #else
     expect(predict(x) == MODEL_OK, "an input that is NaN counts as its mean");
 #endif
 #if LIVE
     check_stream(nan.value);
+#endif
+#if STREAMS
+    check_intervals();
 #endif
     printf(failures ? "self-test failed\n" : "self-test passed\n");
     return failures ? 1 : 0;

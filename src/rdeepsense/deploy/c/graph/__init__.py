@@ -1,0 +1,1 @@
+"""Networks of windows as C: their steps, buffers and tables."""

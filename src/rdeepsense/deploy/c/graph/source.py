@@ -1,0 +1,161 @@
+"""A network of windows as C: code and tables."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from rdeepsense.arrays import Floats
+from rdeepsense.deploy.c.config import LINK, OF_GRAPHS, link_macros, switches
+from rdeepsense.deploy.c.graph.model import graph_model
+from rdeepsense.deploy.c.graph.steps import Steps
+from rdeepsense.deploy.c.graph.stored import StoredGraph
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.tables import Table, shared_tables
+from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
+
+STREAM = """
+/* In a stream: times of an interval, intervals of a window, and sizes of what is kept. */"""
+
+
+class GraphSource(Source):
+    """The C of one model of windows.
+
+    `running` is what its running form multiplies logits, or standard deviations, by.
+    """
+
+    network: StoredGraph
+    folded: FoldedGraph
+
+    def __init__(
+        self,
+        folded: FoldedGraph,
+        network: StoredGraph,
+        name: str = "model",
+        sure: Floats | None = None,
+        running: float = 1.0,
+    ) -> None:
+        self.folded, self.network, self.sure = folded, network, sure
+        self.running, self.stream = running, network.stream
+        self.model = graph_model(folded, network, name, sure)
+        self.name = self.model.name
+        self.steps = self._steps()
+        self.tables = self._tables()
+
+    def _steps(self) -> Steps:
+        steps, graph = Steps(self.name, self.network.dtype), self.network.graph
+        if self.stream is None:
+            gated = any(node.kind in ("gru", "lstm") for node in graph.nodes)
+            steps.program("whole_steps", graph.inputs, graph.nodes, gated)
+            return steps
+        stream, (found, top, _) = self.stream, self.stream.sizes
+        steps.program("interval_steps", stream.read, stream.interval, False)
+        steps.program("recurrent_steps", found, stream.step, True)
+        steps.program("last_steps", top, stream.last, False)
+        return steps
+
+    def _tables(self) -> list[Table]:
+        network = self.network
+        first = [
+            Table("float", "centre", network.centre),
+            Table("float", "per_scale", network.per_scale),
+            Table("float", "offset", network.offset),
+            *shared_tables(self.model),
+        ]
+        named = [Table(t.kind, f"{self.name}_{t.name}", t.values, t.size) for t in first]
+        for table in (*named, *self.steps.tables):
+            table.check()
+        return [*named, *self.steps.tables]
+
+    @cached_property
+    def switches(self) -> dict[str, bool]:
+        """What of the runtime this model needs."""
+        plain = switches(self.model)
+        own = {name: name in self.steps.switches for name in OF_GRAPHS}
+        own |= {"WINDOWS": True, "BYTES": self.network.dtype == "int8"}
+        own["STREAMS"] = self.stream is not None
+        return plain | own | {"USES_SQRT": plain["USES_SQRT"] or own["SPECTRAL"]}
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The model in words: the type of its weights, and its steps."""
+        kinds = [node.kind for node in self.network.graph.nodes if node.arrays]
+        joined = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        shape = " x ".join(map(str, self.network.graph.shape))
+        return {"dtype": self.network.dtype, "widths": f"windows of {shape}, {joined}"}
+
+    def config(self) -> str:
+        """The section of model.c that is the model's own."""
+        steps, network = self.steps, self.network
+        read = network.graph.inputs if self.stream is None else self.stream.read
+        lines = [
+            *(t.declaration() for t in self.tables),
+            "",
+            _macro_table("WEIGHT_TABLE", steps.weights),
+            *([_macro_table("PLANE_TABLE", steps.planes)] if steps.planes else []),
+            f"#define CHANNELS {self.model.channels}u",
+            f"#define COLUMNS {network.graph.columns} /* of the last layer */",
+            f"#define READ {read} /* inputs that are scaled at once */",
+            f"#define ARENA {steps.arena} /* numbers that steps hand on */",
+            f"#define SUMS {steps.sums} /* of a layer */",
+            f"#define ROOM {steps.room} /* for the inputs of a layer */",
+        ]
+        if "CONVOLVED" in steps.switches:
+            lines.append(f"#define TAPS {steps.taps} /* columns that a kernel reads */")
+        if "GATED" in steps.switches:
+            lines.append(f"#define STATES {steps.states} /* of recurrent layers */")
+        if self.stream is not None:
+            found, top, _ = self.stream.sizes
+            lines += [f"#define FOUND {found}", f"#define TOP {top}"]
+            lines.append(f"#define POOLS_MEAN {int(self.stream.mean)}")
+            lines.append(f"#define RUNNING_FACTOR {number(self.running)}")
+        link = link_macros(self.model)[0]
+        return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
+
+    def code(self) -> str:
+        """model.c."""
+        sections = {"config.h": self.config(), "steps.h": self.steps.text}
+        return self.banner() + self.assembled("model.c", sections)
+
+    def rows_at(self, z: Floats) -> Floats:
+        """Windows whose numbers lie so many scales from the centre of the training rows."""
+        return self.network.graph.rows_at(z)
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of one prediction."""
+        return self.network.graph.multiply_adds
+
+    def more_sizes(self) -> list[str]:
+        """What model.h says of windows."""
+        name = self.name.upper()
+        lines = [f"#define {name}_CHANNELS {self.model.channels}"]
+        if self.stream is None:
+            return lines
+        stream, (found, top, _) = self.stream, self.stream.sizes
+        sizes = {
+            "INTERVAL": stream.read // self.model.channels,
+            "INTERVALS": stream.count,
+            "FOUND": found,
+            "STATES": self.steps.states,
+            "TOP": top,
+            "TOPS": stream.count if stream.mean else 1,
+        }
+        return [*lines, STREAM, *(f"#define {name}_{key} {size}" for key, size in sizes.items())]
+
+    def scratch_bytes(self) -> int:
+        """The size of `work` in model.c."""
+        steps, network = self.steps, self.network
+        read = network.graph.inputs if self.stream is None else self.stream.read
+        numbers = network.graph.columns + read + steps.arena + steps.sums + steps.room
+        numbers += 2 * steps.taps if "CONVOLVED" in steps.switches else 0
+        numbers += steps.states if "GATED" in steps.switches else 0
+        if self.stream is not None:
+            found, top, _ = self.stream.sizes
+            numbers += found + 2 * top
+        return 4 * numbers + 2 * steps.room
+
+
+def _macro_table(name: str, rows: list[str]) -> str:
+    return f"#define {name} " + ", \\\n    ".join(["\\\n    " + rows[0], *rows[1:]])

@@ -1,0 +1,199 @@
+"""Steps of a graph as calls of the runtime, and the tables that they read."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.deploy.c.graph.buffers import Buffers
+from rdeepsense.deploy.c.graph.stored import bytes_of
+from rdeepsense.deploy.c.tables import Table
+from rdeepsense.deploy.folded.graph.graph import value_sizes
+from rdeepsense.deploy.folded.graph.node import Node
+from rdeepsense.deploy.folded.graph.pointwise import Activation, Affine, Mean, Sum
+from rdeepsense.deploy.folded.graph.recurrent import Recurrent
+from rdeepsense.deploy.folded.graph.shaping import Concatenated, Strided
+from rdeepsense.deploy.folded.graph.spectrum import Spectrum
+from rdeepsense.deploy.folded.graph.stream import state_size
+from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear, Pool
+from rdeepsense.errors import InputError
+
+AXES = 4  # that the runtime moves at once
+WIDEST = 65_535  # sizes of layers are 16 bits
+FUNCTION = {"relu": "rectify", "sigmoid": "sigmoids", "tanh": "tangents"}
+
+
+class Steps:
+    """The C of all programs of one model, and what they need, gathered as they are written."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self.name, self.dtype = name, dtype
+        self.tables: list[Table] = []
+        self.weights: list[str] = []
+        self.planes: list[str] = []
+        self.switches: set[str] = set()
+        self.text = ""
+        self.arena = self.sums = self.states = self.taps = 1
+        self.room = 4
+
+    def program(self, name: str, inputs: int, nodes: tuple[Node, ...], states: bool) -> None:
+        """Write a function that takes these steps from x to `to`."""
+        sizes, buffers = value_sizes(inputs, nodes), Buffers.plan(inputs, nodes)
+        self.arena = max(self.arena, buffers.length)
+        lines: list[str] = []
+        carried = 0
+        for k, node in enumerate(nodes):
+            to = "to" if k + 1 == len(nodes) else buffers.pointer(k + 1)
+            if isinstance(node, Strided) and node.is_run and to != "to":
+                continue  # lies where it is
+            read = [buffers.pointer(value) for value in node.reads]
+            own = [sizes[value] for value in node.reads]
+            lines += self._lines(node, own, read, to, carried)
+            carried += state_size(node)
+        self.states = max(self.states, carried)
+        more = "float *states, " if states else ""
+        body = "".join(f"    {line}\n" for line in lines)
+        unused = "    (void)w;\n" if not any("w->" in line for line in lines) else ""
+        head = f"static void {name}(const float *x, float *to, {more}work *w)"
+        self.text += f"{head}\n{{\n{unused}{body}}}\n\n"
+
+    def _lines(
+        self, node: Node, sizes: list[int], read: list[str], to: str, carried: int
+    ) -> list[str]:
+        x, size = read[0], sizes[0]
+        if isinstance(node, Linear):
+            number = self._weighted(node.weight, node.bias, node.relu)
+            rows = size // node.weight.shape[1]
+            return [f"linear(weighted + {number}, {rows}, {x}, {to}, &w->lists);"]
+        if isinstance(node, Convolution):
+            return [self._convolution(node, x, to)]
+        if isinstance(node, Recurrent):
+            self.switches |= {"GATED", "SIGMOIDAL", "TANGENTIAL", f"HAS_{node.kind.upper()}"}
+            number = self._weighted(node.weight, node.bias, False)
+            steps = size // len(node.weight)
+            at = f"states + {carried}" if carried else "states"
+            return [f"{node.kind}(weighted + {number}, {steps}, {x}, {at}, {to}, &w->lists);"]
+        if isinstance(node, Spectrum):
+            return [self._spectrum(node, size, x, to)]
+        if isinstance(node, Affine):
+            self.switches.add("NORMED")
+            scale, shift = self._table("norm", node.scale), self._table("level", node.shift)
+            channels = len(node.scale)
+            counts = f"{channels}, {size // channels}, {int(node.relu)}"
+            return [f"affine({scale}, {shift}, {counts}, {x}, {to});"]
+        if isinstance(node, Activation):
+            self.switches.add(f"USES_{node.name.upper()}")
+            self.switches |= {"sigmoid": {"SIGMOIDAL"}, "tanh": {"TANGENTIAL"}}.get(
+                node.name, set()
+            )
+            return [f"{FUNCTION[node.name]}({size}, {x}, {to});"]
+        if isinstance(node, Sum):
+            self.switches.add("ADDED")
+            return [f"add({size}, {x}, {read[1]}, {to});"]
+        if isinstance(node, Mean):
+            self.switches.add("AVERAGED")
+            outer = size // node.count // node.inner
+            return [f"average({outer}, {node.count}, {node.inner}, {x}, {to});"]
+        if isinstance(node, Pool):
+            return [self._pool(node, size, x, to)]
+        if isinstance(node, Strided):
+            return [self._moved(node, x, to)]
+        assert isinstance(node, Concatenated)
+        self.switches.add("COPIED")
+        starts = np.cumsum([0, *sizes])
+        return [
+            f"copy({n}, {one}, {_plus(to, int(start))});"
+            for n, one, start in zip(sizes, read, starts, strict=False)
+        ]
+
+    def _convolution(self, node: Convolution, x: str, to: str) -> str:
+        self.switches.add("CONVOLVED")
+        high, wide = node.weight.shape[2:]
+        number = self._weighted(node.weight, node.bias, node.relu, node.groups)
+        plane = [node.height, node.width, *node.out(), high, wide, *node.stride]
+        plane += [*node.padding, *node.dilation, node.groups]
+        self._check(max(plane))
+        self.planes.append("{" + ", ".join(map(str, plane)) + "}")
+        return (
+            f"convolve(weighted + {number}, planes + {len(self.planes) - 1}, {x}, {to}, &w->lists);"
+        )
+
+    def _weighted(
+        self, weight: NDArray[Any], bias: NDArray[Any], relu: bool, groups: int = 1
+    ) -> int:
+        """Add the tables of a layer (outputs, ..); returns its number."""
+        number, outputs = len(self.weights), len(bias) // groups
+        inputs = weight.size // len(bias)
+        self._check(max(inputs, outputs))
+        wide = weight.shape[3] if weight.ndim == 4 else 1
+        # A list of each column that a kernel reads, filled up to fours.
+        self.room = max(self.room, wide * -(-inputs // wide // 4) * 4)
+        self.taps, self.sums = max(self.taps, wide), max(self.sums, outputs)
+        if self.dtype == "int8":
+            whole, factor = bytes_of(weight)
+            row = [self._table("weight", _columns(whole, groups), "int8_t")]
+            row.append(self._table("factor", factor))
+        else:
+            row = [self._table("weight", _columns(weight, groups))]
+        row.append(self._table("bias", bias))
+        self.weights.append(f"{{{', '.join(row)}, {inputs}, {outputs}, {int(relu)}}}")
+        return number
+
+    def _spectrum(self, node: Spectrum, size: int, x: str, to: str) -> str:
+        self.switches |= {"SPECTRAL", "USES_SQRT"}
+        self.sums = max(self.sums, 2 * node.terms)
+        cosines, sines = (
+            self._table(name, wave)
+            for name, wave in zip(("cosines", "sines"), node.waves, strict=True)
+        )
+        intervals = size // node.interval // node.channels
+        counts = f"{node.interval}, {node.channels}, {intervals}"
+        return f"spectrum({cosines}, {sines}, {counts}, {x}, {to}, &w->lists);"
+
+    def _pool(self, node: Pool, size: int, x: str, to: str) -> str:
+        self.switches.add("POOLED")
+        numbers = (node.height, node.width, *node.places(node.kernel), *node.kernel, *node.stride)
+        self._check(max(numbers))
+        table = self._table("pool", np.array(numbers), "uint16_t")
+        channels = size // (node.height * node.width)
+        return f"pool({table}, {channels}, {int(node.name == 'mean')}, {x}, {to});"
+
+    def _moved(self, node: Strided, x: str, to: str) -> str:
+        at = _plus(x, node.offset)
+        if node.is_run:
+            self.switches.add("COPIED")
+            return f"copy({prod(node.sizes)}, {at}, {to});"
+        if len(node.sizes) > AXES:
+            raise InputError(
+                f"a transpose of {len(node.sizes)} axes cannot be exported as C; at most {AXES}"
+            )
+        self.switches.add("MOVED")
+        more = AXES - len(node.sizes)
+        size = self._table("size", np.array([1] * more + list(node.sizes)), "int32_t")
+        stride = self._table("stride", np.array([0] * more + list(node.strides)), "int32_t")
+        return f"move({size}, {stride}, {at}, {to});"
+
+    def _table(self, what: str, values: NDArray[Any], kind: str = "float") -> str:
+        number = sum(table.name.startswith(f"{self.name}_{what}_") for table in self.tables)
+        name = f"{self.name}_{what}_{number}"
+        self.tables.append(Table(kind, name, np.ascontiguousarray(values)))
+        return name
+
+    def _check(self, size: int) -> None:
+        if size > WIDEST:
+            raise InputError(f"a layer of {size} is too wide for C; at most {WIDEST}")
+
+
+def _plus(pointer: str, offset: int) -> str:
+    return f"{pointer} + {offset}" if offset else pointer
+
+
+def _columns(weight: NDArray[Any], groups: int) -> NDArray[Any]:
+    """Lay weights out input by input, of a convolution column by column, group by group."""
+    if weight.ndim == 2:
+        return weight.T
+    grouped = weight.reshape(groups, -1, *weight.shape[1:])
+    return grouped.transpose(0, 4, 3, 2, 1)

@@ -1,0 +1,132 @@
+/* A network of windows: its steps one after the other, in buffers that they share. */
+
+#include "weighted.h"
+
+#if GATED
+#include "recurrent.h"
+#endif
+
+#if SPECTRAL
+#include "spectrum.h"
+#endif
+
+#include "moving.h"
+
+typedef struct {
+    float raw[COLUMNS]; /* of the last layer */
+    float z[READ];      /* inputs, scaled */
+    float arena[ARENA]; /* what steps hand on */
+#if GATED
+    float states[STATES]; /* of recurrent layers */
+#endif
+#if STREAMS
+    float found[FOUND]; /* what is kept of an interval */
+    float top[TOP];     /* what the last recurrent layer makes of it */
+    float pooled[TOP];
+#endif
+    list lists;
+} work;
+typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
+
+#include "steps.h"
+
+/* Scales some numbers of a window, from the first channel on; one that is NaN counts as its
+   mean. */
+static int scale(const float *x, unsigned count, float *z)
+{
+    int status = MODEL_OK;
+    unsigned i, c;
+    for (i = 0, c = 0; i < count; ++i, c = c + 1 == CHANNELS ? 0 : c + 1) {
+        float value = (x[i] - model_centre[c]) * model_per_scale[c] + model_offset[c];
+#if GUARD
+        status |= input_status(x, i);
+#endif
+        if (size_of(value) > size_of(MODEL_REACH)) {
+            if (size_of(value) > INFINITE) {
+#if REFUSES_NAN
+                status |= MODEL_MISSING;
+#endif
+                value = 0.0f;
+            } else {
+                value = value > 0.0f ? MODEL_REACH : -MODEL_REACH;
+                status |= MODEL_OUT_OF_RANGE;
+            }
+        }
+        z[i] = value;
+    }
+    return status;
+}
+
+/* A window that lacks numbers has no prediction, whatever else is the matter. */
+static int told(int status)
+{
+#if REFUSES_NAN
+    return status & MODEL_MISSING ? MODEL_MISSING : status;
+#else
+    return status;
+#endif
+}
+
+#if GATED
+static void forget(float *states)
+{
+    unsigned i;
+    for (i = 0; i < STATES; ++i) {
+        states[i] = 0.0f;
+    }
+}
+#endif
+
+#if STREAMS
+/* What is kept of an interval: spectrum, convolutions, products of the first recurrent layer. */
+static int interval(const float *x, float *found, work *w)
+{
+    const int status = scale(x, READ, w->z);
+    interval_steps(w->z, found, w);
+    return status;
+}
+
+/* The mean of the last states, or the last alone, in work->pooled. */
+static void gather(const float *top, unsigned first, work *w)
+{
+    unsigned i;
+    for (i = 0; i < TOP; ++i) {
+        w->pooled[i] = POOLS_MEAN && !first ? w->pooled[i] + top[i] : top[i];
+    }
+}
+
+static void columns(work *w)
+{
+    unsigned i;
+    for (i = 0; POOLS_MEAN && i < TOP; ++i) {
+        w->pooled[i] /= (float)MODEL_INTERVALS;
+    }
+    last_steps(w->pooled, w->raw, w);
+}
+
+static int network(const float *x, work *w)
+{
+    int status = MODEL_OK;
+    unsigned t;
+    forget(w->states);
+    for (t = 0; t < MODEL_INTERVALS; ++t) {
+        status |= interval(x + (size_t)t * READ, w->found, w);
+        recurrent_steps(w->found, w->top, w->states, w);
+        gather(w->top, t == 0, w);
+    }
+    columns(w);
+    return told(status);
+}
+#else
+static int network(const float *x, work *w)
+{
+    const int status = scale(x, READ, w->z);
+#if GATED
+    forget(w->states);
+    whole_steps(w->z, w->raw, w->states, w);
+#else
+    whole_steps(w->z, w->raw, w);
+#endif
+    return told(status);
+}
+#endif

@@ -1,0 +1,1 @@
+"""Networks of windows as a graph of layers, run with numpy alone."""

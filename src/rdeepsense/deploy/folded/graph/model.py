@@ -1,0 +1,37 @@
+"""A trained network of windows as a graph and a few numbers, run with numpy alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from rdeepsense.arrays import Floats
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.graph.graph import Graph
+from rdeepsense.deploy.folded.graph.stream import Stream
+from rdeepsense.deploy.folded.guarded import guarded
+from rdeepsense.deploy.folded.output import Output
+from rdeepsense.deploy.folded.runner import Outputs
+
+
+@dataclass(frozen=True)
+class FoldedGraph:
+    """A model that needs nothing but these numbers; a runner by numpy."""
+
+    facts: Facts
+    graph: Graph
+    output: Output
+    stream: Stream | None = None  # of C alone: no file holds it
+
+    def raw(self, X: NDArray[Any]) -> Floats:
+        """Compute the columns of the last layer."""
+        return self.graph.raw(X)
+
+    def run(self, X: NDArray[Any]) -> Outputs:
+        return self.finish(self.raw(X), X)
+
+    def finish(self, raw: Floats, X: NDArray[Any]) -> Outputs:
+        """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
+        return guarded(self.output.finish(raw), self.facts.guard, X)
