@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rdeepsense.plot.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
     from rdeepsense.status import Status
+    from rdeepsense.windowing import Recipe, WindowReport, Windows, windows
 
 _EXPORTS = {
     "Budget": "deploy.budget",
@@ -91,6 +92,10 @@ _EXPORTS = {
     "plot_selection": "plot.selection",
     "ScoringRule": "scoring",
     "Status": "status",
+    "Recipe": "windowing",
+    "WindowReport": "windowing",
+    "Windows": "windowing",
+    "windows": "windowing",
     "wrap": "estimators.wrap",
 }
 _MODULES = ("deploy", "heads", "metrics", "networks")
@@ -120,6 +125,7 @@ __all__ = [
     "RDeepSenseError",
     "RDeepSenseRegressor",
     "Ray",
+    "Recipe",
     "RejectOption",
     "SSPClassifier",
     "SSPRegressor",
@@ -127,6 +133,8 @@ __all__ = [
     "Status",
     "StudentT",
     "TrainingError",
+    "WindowReport",
+    "Windows",
     "__version__",
     "compare",
     "convert",
@@ -140,6 +148,7 @@ __all__ = [
     "plot_front",
     "plot_selection",
     "profile",
+    "windows",
     "wrap",
 ]
 

@@ -18,6 +18,7 @@ from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.scores import caption, score_model, score_table
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, write_json
 from rdeepsense.cli.verdict import judge, report
+from rdeepsense.cli.window_log import evaluate_log
 from rdeepsense.experiments.records import plain
 
 
@@ -40,6 +41,9 @@ def evaluate(
     terminal = Terminal(quiet, json)
     check_outputs({"--json": json}, inputs=(model, table), overwrite=overwrite)
     estimator = load_model(model)
+    if estimator.fitted_.recipe is not None:
+        evaluate_log(terminal, estimator, table, target, groups, missing_mark, json)
+        return
     targets = target_columns(estimator, target)
     read = read_table(table, missing_mark or [])
     check_known(read.frame, targets, "--target")

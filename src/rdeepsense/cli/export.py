@@ -23,6 +23,7 @@ from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.reading.targets import read_targets
 from rdeepsense.cli.scores import known_labels
 from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
+from rdeepsense.cli.window_log import log_windows, truth_of
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
@@ -164,7 +165,10 @@ def export(
 def _rows(
     terminal: Terminal, estimator: Estimator, path: Path, target: list[str]
 ) -> tuple[ArrayLike, ArrayLike]:
-    """Read the inputs and the truth of a table."""
+    """Read the inputs and the truth of a table, or of a log."""
+    if estimator.fitted_.recipe is not None:
+        windows = log_windows(terminal, estimator, path, True, target)
+        return windows[:], truth_of(estimator, windows)
     if not target:
         raise InputError("--data needs --target: the columns with the truth")
     table = read_table(path)

@@ -13,6 +13,20 @@ from rdeepsense.cli.choice import choice_lines
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.folder import Folder
+from rdeepsense.cli.log_options import (
+    At,
+    By,
+    Gap,
+    Hop,
+    LogOptions,
+    Purity,
+    Rate,
+    Sensor,
+    Time,
+    Unit,
+    Window,
+)
+from rdeepsense.cli.log_table import LogTable
 from rdeepsense.cli.memory_table import MemoryTable
 from rdeepsense.cli.options import (
     TABLE,
@@ -30,6 +44,7 @@ from rdeepsense.cli.options import (
 )
 from rdeepsense.cli.reading.content import STDIN
 from rdeepsense.cli.reading.dates import parse_parts
+from rdeepsense.cli.reading.streams import stream_hint
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.stopping import kept_state, stop, stoppable
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
@@ -163,6 +178,16 @@ def fit(
             "--partial", help="After Ctrl-C, let the partial model take the place of --output."
         ),
     ] = False,
+    time: Time = None,
+    time_unit: Unit = None,
+    sensor: Sensor = None,
+    window: Window = None,
+    hop: Hop = None,
+    rate: Rate = None,
+    by: By = None,
+    gap: Gap = None,
+    purity: Purity = None,
+    window_target: At = None,
     keep_rows: KeepRows = 512,
     device: Device = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
@@ -179,11 +204,25 @@ def fit(
     outputs = {"--output": output, "--json": json, **pictures(plot)}
     left, forced, parts = ignore or [], inputs or [], parse_parts(datetime)
     check_roles(target, groups, left, forced)
-    source: Folder | MemoryTable
+    source: Folder | MemoryTable | LogTable
     place = path_or_url(table)
+    told = LogOptions(time, time_unit, sensor, window, hop, rate, by, gap, purity, window_target)
+    recipe = told.recipe(groups)
     is_folder = isinstance(place, Remote) or (place.is_dir() and any(place.glob("*.parquet")))
-    away = workers_asked(engine, workers, address, storage, use_gpu, is_folder)
-    if isinstance(place, Remote) or is_folder:
+    away = workers_asked(engine, workers, address, storage, use_gpu, is_folder and recipe is None)
+    if recipe is not None:
+        if left or forced or parts:
+            raise InputError(
+                "--ignore, --input and --datetime are for tables; of a log the columns that "
+                "--time, --sensor, --by, --groups and --target name are read, and no others"
+            )
+        if isinstance(place, Remote):
+            raise InputError(f"{place}: a log must be a file of this machine")
+        at = None if window_target is None else window_target.value
+        source = LogTable.inspect(
+            place, recipe, target, groups, test_fraction, seed, at, missing_mark or []
+        )
+    elif isinstance(place, Remote) or is_folder:
         if parts or missing_mark:
             raise InputError(
                 "--datetime and --missing-mark are for a table in memory, not a folder"
@@ -201,6 +240,8 @@ def fit(
     check_outputs(outputs, inputs=inputs_read, overwrite=overwrite or partial)
     terminal.line(f"table     {'stdin' if place == STDIN else place}")
     source.report(terminal)
+    if isinstance(source, MemoryTable) and (hint := stream_hint(source.frame, source.inputs)):
+        terminal.line(f"warning   {hint}")
     classes, why = decide(task, source.kinds())
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
     units = _units(unit or [], [*source.inputs, *([] if classes else target)])

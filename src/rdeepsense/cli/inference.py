@@ -58,6 +58,11 @@ def model_inputs(
     Of numbers, any cell that is none is missing. Parts of dates are made of their column. Infinity
     is refused with `finite`.
     """
+    if model.fitted_.recipe is not None:
+        raise InputError(
+            "the model takes windows of a log, and this command takes rows of a table; predict, "
+            "evaluate and export --data take a log"
+        )
     names = getattr(model, "feature_names_in_", None)
     frame, made = with_dates(table.frame, [] if names is None else [str(name) for name in names])
     columns, left = table.frame.columns, set(not_inputs)

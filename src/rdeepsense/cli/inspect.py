@@ -63,6 +63,7 @@ def _facts(fitted: Fitted, header: Facts) -> Facts:
             "conformal": fitted.conformal is not None,
         },
         "novelty": fitted.novelty is not None,
+        "windows": None if fitted.recipe is None else fitted.recipe.to_json(),
         "adapted": header.get("adapted"),
         "training": {
             key: training[key]
@@ -108,6 +109,12 @@ def _choice(selection: Facts) -> Facts:
 def _tell(terminal: Terminal, path: Path, facts: Facts) -> None:
     terminal.line(f"model     {path}: {facts['estimator']}")
     _tell_target(terminal, facts["target"])
+    if recipe := facts["windows"]:
+        sensors = [f"{name} ({', '.join(own)})" for name, own in recipe["sensors"].items()]
+        terminal.line(
+            f"windows   {recipe['window']:g} s every {recipe['hop']:g} s at {recipe['rate']:g} a "
+            f"second, by {recipe['time']}: {some(sensors)}"
+        )
     terminal.line(f"network   {_network(facts['network'])}")
     if choice := facts["choice"]:
         networks = f"of {choice['networks']} networks and " if choice["networks"] else "of "

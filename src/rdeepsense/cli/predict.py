@@ -11,11 +11,13 @@ import typer
 from rdeepsense.batch.wanted import FURTHER, STATUS, Wanted
 from rdeepsense.cli.engine import Address, EngineName, EngineOption, engine_asked
 from rdeepsense.cli.errors import in_options
+from rdeepsense.cli.inference import load_model
 from rdeepsense.cli.options import TABLE, MissingMarks, Overwrite, Quiet
 from rdeepsense.cli.predict_folder import FolderOptions, predict_folder
 from rdeepsense.cli.predict_stream import is_large, predict_stream
 from rdeepsense.cli.predict_table import Asked, predict_table
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs
+from rdeepsense.cli.window_log import predict_log, reads_logs
 from rdeepsense.cli.writing import check_suffix
 from rdeepsense.errors import InputError
 from rdeepsense.storage import Remote, path_or_url
@@ -101,6 +103,16 @@ def predict(
         source, target = path_or_url(table), None if output is None else path_or_url(output)
         asked = Asked(model, wanted, tuple(ids or ()), tuple(missing_mark or ()))
         terminal = Terminal(quiet, STDOUT if target == STDOUT else None)
+        if reads_logs(model):
+            plain = Wanted(coverage, samples=samples)
+            if wanted != plain or ids or engine is not EngineName.local or address is not None:
+                raise InputError(
+                    "the model reads windows of a log: --quantiles, --with, --accept, --id, "
+                    "--engine and --address are for tables"
+                )
+            log, file = _files(model, source, target, overwrite)
+            predict_log(terminal, load_model(model), log, file, coverage, samples, missing_mark)
+            return
         if isinstance(source, Remote) or (source.is_dir() and any(source.glob("*.parquet"))):
             if missing_mark:
                 raise InputError("--missing-mark: is for tables; Parquet files have empty cells")
@@ -109,18 +121,28 @@ def predict(
             options = FolderOptions(memory, runner.value, place, overwrite, quiet)
             predict_folder(terminal, asked, source, target, options)
             return
-        if isinstance(target, Remote):
-            raise InputError(f"--output {target}: is for a folder of Parquet; give a file")
         if engine is not EngineName.local or address is not None:
             raise InputError("--engine and --address are for a folder of Parquet files")
-        if target is not None:
-            check_suffix(target)
-            inputs = (source,) if isinstance(path_or_url(model), Remote) else (Path(model), source)
-            check_outputs({"--output": target}, inputs, overwrite, stream="--output")
-        if is_large(source):
-            predict_stream(terminal, asked, source, target, memory, runner.value)
+        read, file = _files(model, source, target, overwrite)
+        if is_large(read):
+            predict_stream(terminal, asked, read, file, memory, runner.value)
         else:
-            predict_table(terminal, asked, source, target)
+            predict_table(terminal, asked, read, file)
+
+
+def _files(
+    model: str, source: Path | Remote, target: Path | Remote | None, overwrite: bool
+) -> tuple[Path, Path | None]:
+    """Refuse URLs where files are needed, and outputs that are there or cannot be written."""
+    if isinstance(source, Remote):
+        raise InputError(f"{source}: a log must be a file of this machine")
+    if isinstance(target, Remote):
+        raise InputError(f"--output {target}: is for a folder of Parquet; give a file")
+    if target is not None:
+        check_suffix(target)
+        inputs = (source,) if isinstance(path_or_url(model), Remote) else (Path(model), source)
+        check_outputs({"--output": target}, inputs, overwrite, stream="--output")
+    return source, target
 
 
 def _levels(quantiles: str | None) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ from rdeepsense.data.kinds import GROUPS, plain
 from rdeepsense.data.splits import Part, counted, distinct, evenly, validation_fraction
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
+from rdeepsense.windowing.recipe import Recipe
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
 SET_ASIDE = 0.2  # of the rows, or of the groups, for conformal prediction
@@ -39,6 +40,7 @@ class FitRows:
     # The label of each row of X; then a block of `rows` is a group. None without groups.
     groups: NDArray[Any] | None = field(default=None, kw_only=True)
     aside_groups: NDArray[Any] | None = field(default=None, kw_only=True)  # of the rows set aside
+    recipe: Recipe | None = field(default=None, kw_only=True)  # of rows that are windows of a log
 
     @property
     def network_shape(self) -> tuple[int, ...]:

@@ -33,4 +33,6 @@ def sampled(rows: FitRows, most: int, trained: int) -> FitRows:
         rows.seed,
         aside=None,
         encoding=rows.encoding,
+        groups=rows.groups,
+        recipe=rows.recipe,
     )

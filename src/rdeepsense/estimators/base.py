@@ -46,6 +46,8 @@ from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget, Target
 from rdeepsense.model_file import Header, Tensors, tupled
 from rdeepsense.status import Statuses
+from rdeepsense.windowing import Recipe, Windows, cut
+from rdeepsense.windowing.columns import Table
 
 Files = str | os.PathLike[str] | ParquetTable
 # What `fit` calls once the rows are there: rows, target, names of the inputs, `missing`.
@@ -109,13 +111,22 @@ class DistributionEstimator(BaseEstimator):
         worker gives the same model as none, to the bit; several give another draw of it, the same
         for the same number and seed. Networks to choose among are tried by its workers, too, each
         by one; of a table in memory that is all they do.
+
+        Of `rdeepsense.windows` the model keeps the recipe: ``model.windows(log)`` cuts another log
+        the same way.
         """
         train = self._training(checked_engine(engine))
         if isinstance(X, str | os.PathLike | ParquetTable):
             rows, target, missing = self._read(X, y, sample_weight, validation, groups, memory)
         else:
+            recipe = X.recipe if isinstance(X, Windows) else None
             rows, target, missing = self._split(X, y, sample_weight, validation, groups)
+            rows = replace(rows, recipe=recipe)
+            if recipe is not None:
+                self.feature_names_in_ = np.array(recipe.channels, dtype=object)
         self.fitted_ = train(rows, target, feature_names(self), missing)
+        if rows.recipe is not None:
+            self.fitted_ = replace(self.fitted_, recipe=rows.recipe)
         return self
 
     def _split(
@@ -224,6 +235,16 @@ class DistributionEstimator(BaseEstimator):
         adapted.fitted_ = adapt(self.fitted_, rows, labels, self._where())
         return adapted
 
+    def windows(self, log: Table, truth: bool = True) -> Windows:
+        """Cut a log as the windows of the fit were cut; without `truth` it needs no labels."""
+        check_is_fitted(self)
+        recipe = self.fitted_.recipe
+        if recipe is None:
+            raise InputError(
+                "the model was not fitted on windows of a log; cut windows as those of its fit were"
+            )
+        return cut(recipe if truth else recipe.without_label(), log)
+
     def describe(
         self,
         target_names: Sequence[str] | None = None,
@@ -330,6 +351,11 @@ class DistributionEstimator(BaseEstimator):
             self._check_params()
         except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise InputError(f"params cannot be used: {error!s:.300}") from error
+
+    @property
+    def recipe_(self) -> Recipe | None:
+        """How the model's windows are cut from a log; None where they came as an array."""
+        return self.fitted_.recipe
 
     @property
     def training_(self) -> dict[str, Any]:  # Any: whatever JSON holds

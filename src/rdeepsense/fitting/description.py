@@ -34,6 +34,7 @@ from rdeepsense.fields import (
 )
 from rdeepsense.fitting.epistemic import TOTALS
 from rdeepsense.fitting.process import MODELS
+from rdeepsense.windowing.recipe import Recipe
 
 Fields = Mapping[str, Kind]
 LONGEST_TEXT = 9_999
@@ -82,6 +83,7 @@ OPTIONAL = {
     "adaptation": OBJECT,
     "adapted": OBJECT,
     "live": OBJECT,
+    "windows": OBJECT,
 }
 PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
 NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}
@@ -172,6 +174,13 @@ def check_header(header: Header) -> None:
         if len(shape) != 1:
             raise InputError("encoding is there for windows, which have none")
         check_encoding(header["encoding"], features)
+    if "windows" in header:
+        recipe = Recipe.from_json(header["windows"])
+        if (recipe.length, len(recipe.channels)) != shape:
+            raise InputError(
+                f"windows are of {recipe.length} samples of {len(recipe.channels)} channels, which "
+                f"does not fit input_shape = {list(shape)}"
+            )
     names = header["feature_names"]
     if names is not None and len(names) != features:
         raise InputError(f"feature_names has {len(names)} names for {features} features")

@@ -40,6 +40,7 @@ from rdeepsense.fitting.trainer import HeldOutPredictions
 from rdeepsense.guard import Guard, every
 from rdeepsense.networks import Architecture, Shape
 from rdeepsense.status import Statuses
+from rdeepsense.windowing.recipe import Recipe
 
 CPU = torch.device("cpu")
 
@@ -102,6 +103,7 @@ class Fitted:
     adaptation: AnyPrior | None = None  # None where no groups were left out
     correction: GroupCorrection | None = None  # of a model that was adapted
     rates: Rates | None = None  # of a live model; None where they were not chosen
+    recipe: Recipe | None = None  # how rows are cut from a log; None where nobody said
 
     @property
     def networks(self) -> Networks:

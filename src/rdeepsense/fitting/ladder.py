@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from rdeepsense.fitting.window_ladder import window_ladder
 from rdeepsense.networks import Architecture, Dense, Periodic, Shape
+from rdeepsense.windowing.recipe import Recipe
 
 SMALLEST = Dense((64, 64))
 FEW_ROWS, MANY_ROWS, VERY_MANY_ROWS = 200, 3_000, 20_000
@@ -18,10 +19,10 @@ SPREADS = (0.1, 0.3)
 WIDEST = (500, 500, 500)
 
 
-def ladder(rows: int, shape: Shape) -> tuple[Architecture, ...]:
+def ladder(rows: int, shape: Shape, recipe: Recipe | None = None) -> tuple[Architecture, ...]:
     """Return the architectures for so many rows, or windows; one alone where they are few."""
     if len(shape) > 1:
-        return window_ladder(rows, shape)
+        return window_ladder(rows, shape, recipe)
     if rows < FEW_ROWS:
         return (SMALLEST,)
     found: list[Architecture] = [SMALLEST, Dense((128, 128))]

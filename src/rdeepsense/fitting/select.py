@@ -9,7 +9,8 @@ Either way the first head spans the whole grid and a further one only the leader
 probability, and the winner is then tried at other lengths of training (`length_search`). Where the
 network is open too, it is chosen first (`architecture_search`), and the grid is what that leaves;
 of few rows, one small bank of the smallest network is the whole search. Networks for windows are
-judged on validation rows, however few: folds would cost too much.
+judged on validation rows, however few: folds would cost too much. Where windows have groups, folds
+of groups judge, at a bounded cost (`group_choice`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from rdeepsense.fitting.architecture_search import (
 from rdeepsense.fitting.budget_ladder import ladder_within
 from rdeepsense.fitting.candidates import FEW_VALIDATION_ROWS, FOLDS
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
+from rdeepsense.fitting.group_choice import can_choose, choose_by_groups
 from rdeepsense.fitting.ladder import FEW_ROWS, ladder
 from rdeepsense.fitting.leaderboard import Leaderboard
 from rdeepsense.fitting.length_search import LengthSearch
@@ -50,10 +52,14 @@ def select(trainer: Trainer) -> TrainedModel:
     architectures = _offered(trainer) if is_open else ()
     fold = (len(grid) > 1 or is_open) and few and criterion == "nll" and trainer.can_fold
     fold = fold and not any(map(is_dear, architectures)) and trainer.rows.rows.blocks >= FOLDS
+    by_groups = is_open and can_choose(trainer, architectures)
+    fold = fold or by_groups
     if fold:
         trainer.on_all_rows()
     tried, length = None, None
-    if is_open and fold and trainer.row_count < FEW_ROWS and trainer.spec.budget is None:
+    if by_groups:
+        tried, length = choose_by_groups(trainer, architectures)
+    elif is_open and fold and trainer.row_count < FEW_ROWS and trainer.spec.budget is None:
         trainer.spec = replace(trainer.spec, architecture=architectures[0], grid=coarse_grid(grid))
         length = short(trainer, trainer.row_count)
     elif is_open:
@@ -73,7 +79,7 @@ def _offered(trainer: Trainer) -> tuple[Architecture, ...]:
     """Return the architectures to choose among."""
     spec, rows, shape = trainer.spec, trainer.row_count, trainer.rows.network_shape
     if spec.budget is None:
-        return ladder(rows, shape)
+        return ladder(rows, shape, trainer.rows.recipe)
     return ladder_within(spec, rows, shape, trainer.target.outputs, trainer.rows.encoding)
 
 

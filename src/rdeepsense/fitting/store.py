@@ -48,6 +48,7 @@ from rdeepsense.fitting.tensor_layout import check_tensors
 from rdeepsense.fitting.trial import try_model
 from rdeepsense.guard import Guard
 from rdeepsense.model_file import Header, Tensors, tupled
+from rdeepsense.windowing.recipe import Recipe
 
 
 def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -115,6 +116,8 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
     if fitted.correction is not None:
         header["adapted"] = fitted.correction.to_json()
         tensors |= model_file.named("adapted", fitted.correction.arrays())
+    if fitted.recipe is not None:
+        header["windows"] = fitted.recipe.to_json()
     # What reading would refuse is refused here, before anything is written.
     check_header(json.loads(json.dumps(header)))
     check_tensors(header, {name: np.asarray(array) for name, array in tensors.items()})
@@ -189,6 +192,7 @@ def restore(
         adaptation,
         correction,
         rates,
+        Recipe.from_json(header["windows"]) if "windows" in header else None,
     )
     fitted = fitted.described(*(header.get(name) for name in KEPT))
     try_model(fitted)

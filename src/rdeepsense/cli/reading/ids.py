@@ -1,4 +1,4 @@
-"""Columns that number the rows: they say nothing about rows to come."""
+"""Columns that number rows or recordings: they say nothing about rows to come."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ FEWEST_ROWS = 10  # of fewer, any column may be in order by chance
 NAMED = re.compile(
     r"(.*[\W_])?(id|idx|index|uuid|guid|row|nr)[\W_]*|unnamed.*|__index_level_\d+__", re.IGNORECASE
 )
+RECORDINGS = re.compile(
+    r"(.*[\W_])?(recordings?|sessions?|segments?|experiments?|trials?|episodes?|sequences?)[\W_]*",
+    re.IGNORECASE,
+)
 CASED = re.compile(r".*[a-z](Id|ID)")  # userId, but not "humid"
 
 
@@ -24,7 +28,8 @@ def is_named_id(name: str) -> bool:
 def ids_among(frame: pl.DataFrame, names: Sequence[str]) -> dict[str, str]:
     """Return which of these columns number the rows, and why one thinks so.
 
-    Whole numbers without gaps in the column, each there once: in order, or called id or index.
+    Whole numbers without gaps in the column, each there once: in order, or called id or index. Or
+    each in one run of rows, and called recording, session or the like.
     """
     found = dict[str, str]()
     if frame.height < FEWEST_ROWS:
@@ -37,4 +42,8 @@ def ids_among(frame: pl.DataFrame, names: Sequence[str]) -> dict[str, str]:
             found[name] = "whole numbers in order, each once: numbers of rows, or times"
         elif is_named_id(name) and frame[name].n_unique() == frame.height:
             found[name] = "whole numbers, each once: an id"
+        elif RECORDINGS.fullmatch(name.strip()):
+            runs, distinct = 1 + int((values[1:] != values[:-1]).sum()), frame[name].n_unique()
+            if runs == distinct > 1:
+                found[name] = "whole numbers in runs: numbers of recordings"
     return found

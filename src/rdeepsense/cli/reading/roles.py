@@ -5,7 +5,7 @@
 | target, group, ignored | those named by options | as their option says |
 | number | numbers, yes/no, text that is numbers but for 5 % of its cells | input |
 | category | other text | input, as a category |
-| id | numbers of rows, ids, text of which each row has its own | left out |
+| id | numbers of rows or recordings, ids, text of which each row has its own | left out |
 | date | dates and times | left out; inputs of its parts with --datetime |
 | empty | no value at all | left out |
 | other | lists, structs, durations, bytes; text of which most is numbers | left out |
