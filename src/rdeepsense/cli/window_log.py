@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,7 +121,7 @@ def figures(model: Estimator, dist: AnyDistribution, coverage: float) -> dict[st
     """Return class and probabilities, or mean, std and an interval, of each window."""
     classes, names = model.fitted_.target.classes, model.fitted_.target.names
     one = classes is not None or len(dist.shape) == 1
-    ends = names or ([] if one else range(dist.shape[1]))
+    ends: Sequence[object] = names or ([] if one else range(dist.shape[1]))
     suffixes = [f"_{end}" for end in ends] or [""]
     if classes is not None:
         found: dict[str, Any] = {f"class{suffixes[0]}": classes[dist.mode]}
