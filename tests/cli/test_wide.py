@@ -70,7 +70,9 @@ def test_queries_do_not_grow_with_columns(whole: Counter[str]) -> None:
         model = rds.RDeepSenseRegressor(missing="refuse", effort="quick")
         model.feature_names_in_ = np.array(frame.columns[1:], dtype=object)
         model.n_features_in_ = width - 1
-        model.fitted_ = SimpleNamespace(inputs=SimpleNamespace(encoding=None, names=None))
+        model.fitted_ = SimpleNamespace(
+            inputs=SimpleNamespace(encoding=None, names=None), recipe=None
+        )
         whole.clear()
         check_known(frame, frame.columns, "--ignore")
         assert len(inspect(frame, ["x0"]).inputs) == width - 1

@@ -13,9 +13,6 @@ from rdeepsense.cli.engine import Address, EngineName, EngineOption, engine_aske
 from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.inference import load_model
 from rdeepsense.cli.options import TABLE, MissingMarks, Overwrite, Quiet
-from rdeepsense.cli.predict_folder import FolderOptions, predict_folder
-from rdeepsense.cli.predict_stream import is_large, predict_stream
-from rdeepsense.cli.predict_table import Asked, predict_table
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs
 from rdeepsense.cli.window_log import predict_log, reads_logs
 from rdeepsense.cli.writing import check_suffix
@@ -98,6 +95,11 @@ def predict(
     A large table is read and written piece by piece. Of a folder every Parquet file becomes one of
     the same name, whole or not at all; the same command goes on after a stop.
     """
+    # Late: --help of any command answers without numpy.
+    from rdeepsense.cli.predict_folder import FolderOptions, predict_folder
+    from rdeepsense.cli.predict_stream import is_large, predict_stream
+    from rdeepsense.cli.predict_table import Asked, predict_table
+
     with in_options(OPTIONS):
         wanted = Wanted(coverage, _levels(quantiles), _words(further), samples, accept)
         source, target = path_or_url(table), None if output is None else path_or_url(output)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rdeepsense import container
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.reading.log import read_log
@@ -34,6 +33,8 @@ KEPT = 0.9  # of the windows, the surest, that a second accuracy is of
 
 def reads_logs(model: str) -> bool:
     """Tell by a model's header alone whether it knows how windows are cut from a log."""
+    from rdeepsense import container
+
     data = Remote.of(model).read() if is_url(model) else None
     return container.read(model, data)[0].get("windows") is not None
 
