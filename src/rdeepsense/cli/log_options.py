@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rdeepsense.errors import InputError
-from rdeepsense.windowing.durations import seconds
-from rdeepsense.windowing.recipe import Recipe
+
+if TYPE_CHECKING:
+    from rdeepsense.windowing import Recipe
 
 
 class TimeUnit(StrEnum):
@@ -101,6 +102,9 @@ class LogOptions:
                 "--window needs --time, the column of times, and --sensor NAME=COLUMN,... for each "
                 "sensor"
             )
+        from rdeepsense.windowing import Recipe
+        from rdeepsense.windowing.durations import seconds
+
         length = seconds("--window", self.window)
         names = list(dict.fromkeys([*([groups] if groups else []), *(self.by or [])]))
         return Recipe(

@@ -16,7 +16,6 @@ from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_tab
 from rdeepsense.cli.split_windows import apart, split_groups
 from rdeepsense.cli.verdict import judge, report
 from rdeepsense.errors import InputError
-from rdeepsense.windowing.recipe import Recipe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from rdeepsense.arrays import Booleans
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
-    from rdeepsense.windowing import Windows
+    from rdeepsense.windowing import Recipe, Windows
 
 
 QUICK_DROP = 0.1  # people move differently: less than this learns those of the training by heart
