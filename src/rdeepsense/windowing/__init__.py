@@ -3,6 +3,6 @@
 from rdeepsense.windowing.cut import cut, windows
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.report import WindowReport
-from rdeepsense.windowing.windows import Windows
+from rdeepsense.windowing.gathered import Windows
 
 __all__ = ["Recipe", "WindowReport", "Windows", "cut", "windows"]

@@ -22,7 +22,7 @@ from rdeepsense.windowing.recordings import recordings_of, with_times
 from rdeepsense.windowing.report import WindowReport
 from rdeepsense.windowing.timeline import ordered
 from rdeepsense.windowing.truth import Truth, truth_of
-from rdeepsense.windowing.windows import Windows
+from rdeepsense.windowing.gathered import Windows
 
 
 def windows(
