@@ -15,6 +15,7 @@ from rdeepsense.windowing import report as reasons
 from rdeepsense.windowing.clock import TIME_UNITS, clock_of
 from rdeepsense.windowing.columns import Table, check_columns, check_lengths, numbers_of
 from rdeepsense.windowing.durations import seconds
+from rdeepsense.windowing.gathered import Windows
 from rdeepsense.windowing.pace import check_repeated, found_rate, settled
 from rdeepsense.windowing.plan import Plan, plan_of
 from rdeepsense.windowing.recipe import TARGETS, Recipe, listed
@@ -22,7 +23,6 @@ from rdeepsense.windowing.recordings import recordings_of, with_times
 from rdeepsense.windowing.report import WindowReport
 from rdeepsense.windowing.timeline import ordered
 from rdeepsense.windowing.truth import Truth, truth_of
-from rdeepsense.windowing.gathered import Windows
 
 
 def windows(
