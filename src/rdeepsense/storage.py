@@ -8,7 +8,6 @@ before it is stored, recorded or said anywhere.
 from __future__ import annotations
 
 import functools
-import io
 import os
 import re
 import shutil
@@ -181,8 +180,3 @@ def _opened(url: str) -> tuple[Any, str]:
     if parts.scheme == "file":
         path = parts.path
     return _filesystem(root), path.rstrip("/")
-
-
-def buffer(data: bytearray) -> io.BytesIO:
-    """Return bytes as a file."""
-    return io.BytesIO(data)

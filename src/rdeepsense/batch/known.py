@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -56,15 +56,19 @@ class Known:
     @property
     def suffixes(self) -> list[str]:
         """What the columns of each target end in: its name, or nothing for one without."""
-        if self.targets is not None:
-            return [f"_{name}" for name in self.targets]
-        one = self.outputs == 1 or self.classes is not None
-        return [""] if one else [f"_{k}" for k in range(self.outputs)]
+        return suffixes(self.targets, 1 if self.classes is not None else self.outputs)
 
     def beyond(self, X: Values) -> Booleans:
         """Tell which inputs of each row the guard flags; infinity always is."""
         found = np.isinf(X)
         return found if self.guard is None else found | self.guard.beyond(X)
+
+
+def suffixes(targets: Sequence[str] | None, columns: int) -> list[str]:
+    """Return what columns end in: the targets' names, else numbers, or nothing for a single one."""
+    if targets is not None:
+        return [f"_{name}" for name in targets]
+    return [""] if columns == 1 else [f"_{k}" for k in range(columns)]
 
 
 @dataclass(frozen=True)

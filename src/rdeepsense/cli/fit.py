@@ -11,6 +11,7 @@ import typer
 from rdeepsense.cli.budget import budget_line, budget_of, front_beside
 from rdeepsense.cli.choice import choice_lines
 from rdeepsense.cli.columns import some
+from rdeepsense.cli.engine import Address
 from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.folder import Folder
 from rdeepsense.cli.log_options import (
@@ -51,7 +52,6 @@ from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, pictures, write_json
 from rdeepsense.cli.widths import widths_of
 from rdeepsense.cli.workers import (
-    FitAddress,
     FitEngine,
     FitEngineOption,
     Storage,
@@ -167,7 +167,7 @@ def fit(
     engine: FitEngineOption = FitEngine.local,
     workers: Workers = None,
     use_gpu: UseGpu = False,
-    address: FitAddress = None,
+    address: Address = None,
     storage: Storage = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Save the state here and go on from it after a stop.")

@@ -127,7 +127,7 @@ def predict(
             raise InputError("--engine and --address are for a folder of Parquet files")
         read, file = _files(model, source, target, overwrite)
         if is_large(read):
-            predict_stream(terminal, asked, read, file, memory, runner.value)
+            predict_stream(terminal, asked, read, file, memory, runner.value, quiet)
         else:
             predict_table(terminal, asked, read, file)
 

@@ -14,7 +14,7 @@ from rdeepsense.cli.predict_table import Asked, report_tally
 from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.terminal import STDOUT, Terminal
 from rdeepsense.errors import InputError
-from rdeepsense.progress import Silent, long_progress, progress_for
+from rdeepsense.progress import long_progress
 from rdeepsense.storage import Remote, path_or_url
 
 if TYPE_CHECKING:
@@ -71,11 +71,8 @@ def predict_folder(
     threads = THREADS if engine is None else 1
     shards = shards_of(sources_of(table), target, plan, asked.ids, rows, threads)
     terminal.line(f"runs      {plan.said}; {rows:,} rows at a time")
-    progress = progress_for(True) if engine is None else long_progress(options.quiet)
     with stoppable(lambda: KEPT.format(shown)):
-        done = predict_shards(
-            shards, engine, Silent() if options.quiet else progress, options.overwrite
-        )
+        done = predict_shards(shards, engine, long_progress(options.quiet), options.overwrite)
     report_tally(terminal, done.tally)
     there = f", {done.kept:,} of them there already" if done.kept else ""
     terminal.line(f"wrote {shown}: {table.rows:,} rows in {done.shards:,} files{there}")

@@ -26,7 +26,7 @@ from rdeepsense.cli.predict_table import (
 from rdeepsense.cli.reading.blocks import NotInBlocksError, look_at
 from rdeepsense.cli.terminal import STDOUT, Terminal
 from rdeepsense.files import replacing
-from rdeepsense.progress import progress_for
+from rdeepsense.progress import Progress, progress_for
 
 LARGE = 16 * MIB  # bytes of a file from which on it is not read at once
 THREADS = 2
@@ -38,7 +38,13 @@ def is_large(table: Path) -> bool:
 
 
 def predict_stream(
-    terminal: Terminal, asked: Asked, table: Path, output: Path | None, memory: int, runner: str
+    terminal: Terminal,
+    asked: Asked,
+    table: Path,
+    output: Path | None,
+    memory: int,
+    runner: str,
+    quiet: bool,
 ) -> None:
     """Predict a large table piece by piece, or at once where it cannot be divided."""
     tally = Tally()
@@ -49,7 +55,7 @@ def predict_stream(
         pieces: Pieces = ParquetPieces(table) if columnar else CsvPieces(table)
         pieces.prepare(asked, plan, memory * MIB)
         terminal.line(f"runs      {plan.said}")
-        _predict(terminal, asked, pieces, plan, output, tally)
+        _predict(terminal, asked, pieces, plan, output, tally, progress_for(not quiet))
     except NotInBlocksError as reason:
         terminal.line(f"read      at once, whatever memory that takes: {reason}")
         # Of stdout, what is written cannot be taken back; it is what the whole would say, too.
@@ -63,10 +69,10 @@ def _predict(
     plan: Plan,
     output: Path | None,
     tally: Tally,
+    progress: Progress,
 ) -> None:
     """Answer all pieces in order, and count rows in `tally` as they are written."""
     said, first = Said(), None
-    progress = progress_for(True)
     progress.start("rows", pieces.rows, 0)
     try:
         with _opened(output) as sink:

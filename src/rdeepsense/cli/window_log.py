@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,18 +120,19 @@ def predict_log(
 
 def figures(model: Estimator, dist: AnyDistribution, coverage: float) -> dict[str, Any]:
     """Return class and probabilities, or mean, std and an interval, of each window."""
+    from rdeepsense.batch.known import suffixes
+
     classes, names = model.fitted_.target.classes, model.fitted_.target.names
     one = classes is not None or len(dist.shape) == 1
-    ends: Sequence[object] = names or ([] if one else range(dist.shape[1]))
-    suffixes = [f"_{end}" for end in ends] or [""]
+    ends = suffixes(names, 1 if one else dist.shape[1])
     if classes is not None:
-        found: dict[str, Any] = {f"class{suffixes[0]}": classes[dist.mode]}
+        found: dict[str, Any] = {f"class{ends[0]}": classes[dist.mode]}
         return found | {f"p_{label}": dist.mean[:, k] for k, label in enumerate(classes)}
     low, high = dist.interval(coverage)
     told = {"mean": dist.mean, "std": dist.std, "low": low, "high": high}
     return {
         f"{name}{suffix}": value if len(dist.shape) == 1 else value[:, k]
-        for k, suffix in enumerate(suffixes)
+        for k, suffix in enumerate(ends)
         for name, value in told.items()
     }
 

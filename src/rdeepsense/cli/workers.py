@@ -30,10 +30,6 @@ Workers = Annotated[
         min=1, help="Ray: how many train together, each on a share of the rows; all by default."
     ),
 ]
-FitAddress = Annotated[
-    str | None,
-    typer.Option("--address", help="Ray: of a cluster; else that of RAY_ADDRESS, or one here."),
-]
 Storage = Annotated[
     str | None,
     typer.Option(help="Ray: folder or URL that all machines see, for checkpoints of the workers."),

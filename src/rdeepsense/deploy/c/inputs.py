@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,14 @@ from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.text import identifier
-from rdeepsense.deploy.folded.facts import Intervals, Texts
+from rdeepsense.deploy.folded.facts import Facts, Intervals, Texts
+from rdeepsense.deploy.folded.graph.graph import Graph
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
+from rdeepsense.deploy.folded.layers import Layers
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.narrowing import Narrowing
+from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import FloatNetwork, StoredNetwork
 from rdeepsense.deploy.quantise import Int8Network
@@ -122,21 +125,41 @@ def c_model(
         assert isinstance(network, FloatNetwork)
         assert network.root is not None
         laplace = CLaplace(network.root, output.laplace.gain, output.laplace.std)
+    plain = plain_model(name, network, layers.widths, facts, output, layers, sure)
+    return replace(
+        plain,
+        laplace=laplace,
+        encoding=layers.encoding,
+        live=live,
+        narrowing=folded.narrowing,
+    )
+
+
+def plain_model(
+    name: str,
+    network: FloatNetwork | Int8Network | StoredGraph,
+    widths: tuple[int, ...],
+    facts: Facts,
+    output: Output,
+    reader: Layers | Graph,
+    sure: Floats | None,
+) -> CModel:
+    """Take what every kind of network has; `reader` is what scales its inputs."""
     return CModel(
         name=identifier(name),
         network=network,
-        widths=layers.widths,
+        widths=widths,
         link=output.link,
         spread=output.spread,
         shift=output.shift,
-        laplace=laplace,
-        guard=folded.facts.guard,
-        encoding=layers.encoding,
+        laplace=None,
+        guard=facts.guard,
+        encoding=None,
         sure=sure,
         intervals=facts.intervals,
         missing=facts.missing,
-        centre=layers.centre,
-        scale=layers.scale,
+        centre=reader.centre,
+        scale=reader.scale,
         head=facts.head,
         classes=facts.classes,
         features=facts.features,
@@ -145,8 +168,6 @@ def c_model(
         target_units=facts.target_units,
         version=facts.version,
         source=facts.source,
-        live=live,
-        narrowing=folded.narrowing,
     )
 
 
