@@ -168,7 +168,7 @@ def _rows(
     """Read the inputs and the truth of a table, or of a log."""
     if estimator.fitted_.recipe is not None:
         windows = log_windows(terminal, estimator, path, True, target)
-        return windows[:], truth_of(estimator, windows)
+        return windows, truth_of(estimator, windows)
     if not target:
         raise InputError("--data needs --target: the columns with the truth")
     table = read_table(path)

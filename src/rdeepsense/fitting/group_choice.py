@@ -6,7 +6,8 @@ NLL. Candidates are compared group by group: one that is larger, or less regular
 than one standard error of the paired difference, s = std(d_g) / sqrt(G) over G groups.
 
 It is done in three rounds, each around the winner of the one before: rotations of the usual size at
-the usual drop probability; other sizes, and dense layers; other drop probabilities. On a CPU each
+the usual drop probability, the largest one only if that before is not worse than the best by more
+than two standard errors; other sizes, and dense layers; other drop probabilities. On a CPU each
 round is on a sample of the windows and a few steps, and all of it is bounded; few steps speak for
 little dropout and against large networks whatever is true later, so neither is asked there. On a
 GPU it is a third of the usual length on all windows.
@@ -15,7 +16,7 @@ GPU it is a third of the usual length on all windows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import concatenate
-from rdeepsense.fitting.architecture_search import smallest_good, tried_as
+from rdeepsense.fitting.architecture_search import best_of, smallest_good, tried_as
 from rdeepsense.fitting.candidates import FOLDS, Candidate
 from rdeepsense.fitting.folds import fold_weights
 from rdeepsense.fitting.left_out import alike
@@ -49,7 +50,7 @@ class Means:
     longer: bool  # whether there are steps enough to tell larger networks and less dropout
 
 
-CPU = Means(windows=1_500, steps=150, batch_size=64, passes=600_000, longer=False)
+CPU = Means(windows=1_500, steps=150, batch_size=64, passes=550_000, longer=False)
 CUDA = Means(windows=20_000, steps=None, batch_size=None, passes=math.inf, longer=True)
 
 
@@ -83,9 +84,9 @@ def choose_by_groups(
     found: list[Tried] = []
     tried: list[Architecture] = []
 
-    def try_all(offered: Sequence[Architecture]) -> int:
+    def try_all(offered: Sequence[Architecture], goes_on: Callable[[Sequence[Tried]], bool]) -> int:
         for architecture in offered:
-            if found and not trainer.has_time():
+            if found and not (trainer.has_time() and goes_on(found)):
                 break
             trainer.spec = replace(spec, architecture=architecture)
             judged, size = _judged(trainer, [usual], part, fold, length)
@@ -93,9 +94,12 @@ def choose_by_groups(
             tried.append(architecture)
         return smallest_good(found)
 
-    chosen = try_all(turned(dear[at]))
-    like = tried[chosen]
-    chosen = try_all([*plain, *(_like(one, like) for one in rest)])
+    by_angle = turned(dear[at])[::-1]
+    try_all(by_angle, lambda so_far: len(so_far) + 1 < len(by_angle) or is_close(so_far))
+    found.reverse()  # of equal ones the first counts: the most regular
+    tried.reverse()
+    like = tried[smallest_good(found)]
+    chosen = try_all([*plain, *(_like(one, like) for one in rest)], lambda _: True)
     drops = [c for c in (_nearest(spec.grid, p) for p in OTHER_DROPS) if c != usual]
     candidate = usual
     if drops and means.longer and trainer.has_time():
@@ -113,6 +117,12 @@ def choose_by_groups(
         for number, (own, judgement) in enumerate(found)
     )
     return told, _last_length(trainer, means)
+
+
+def is_close(found: Sequence[Tried]) -> bool:
+    """Tell whether the last one is within two standard errors of the best so far."""
+    behind = Behind.of(found[-1][1].losses, found[best_of(found)][1].losses)
+    return behind.difference <= 2 * (behind.standard_error or 0.0)
 
 
 def _judged(

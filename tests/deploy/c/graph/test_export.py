@@ -164,3 +164,46 @@ def test_what_is_profiled_by_default(classifier: Any, monkeypatch: pytest.Monkey
     names = [one.name for one in rds.profile(classifier, rounds=1).candidates]
     assert names == ["torch", "onnxruntime", "folded", "ctypes", "c-float32", "c-int8",
                      "c-exact", "c-running"]  # fmt: skip
+
+
+def walks(people: int, seconds: float, seed: int) -> dict[str, Any]:
+    """A log at 20 a second, in which the frequency is the class, one recording for each person."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for person in range(people):
+        t = np.arange(0, seconds, 0.05)
+        kind = (t // 8).astype(int) % 2
+        wave = np.sin(2 * np.pi * np.array([1.0, 3.0])[kind] * t + rng.uniform(0, 6))
+        sensed = wave[:, None] * [1, 0.5, 0.2] + rng.normal(0, 0.7, (len(t), 3))
+        axes = dict(zip(("ax", "ay", "az"), sensed.T, strict=True))
+        parts.append({"t": t, **axes, "kind": kind, "user": np.full(len(t), person)})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def test_recordings_are_played_as_they_came() -> None:
+    sensors = {"accelerometer": ["ax", "ay", "az"]}
+    options = {"time": "t", "sensors": sensors, "window": "2s", "hop": "0.4s", "rate": 20}
+    cut = rds.windows(walks(4, 40, 0), **options, by="user", label="kind")
+    spec = DeepSense((3,), interval=4, filters=4, hidden=6, layers=1)
+    model = rds.RDeepSenseClassifier(network=spec, epochs=2, **FIT).fit(cut, cut.y)
+    fitted = model.fitted_
+    folded = fold_graph(fitted)
+    network = as_stored(folded, "float32")
+    assert network.stream is not None
+    new = rds.windows(walks(3, 30, 1), **options, by="user", label="kind")
+    rows = LabelledRows.of(fitted, (new, new.y))
+    assert rows.runs is not None
+    assert len(rows.runs) == 3
+    found = running_quality(folded, network, fitted, rows)
+    assert found is not None
+    assert found.played == "whole recordings"
+    middle = rows.runs[1]
+    assert found.rows == middle.stop - middle.start  # the second of three people judges
+    # Windows that do not overlap hold each sample of a recording once.
+    own = rows.X[middle][::5]
+    size = network.stream.sizes[0]
+    intervals = network.stream.found(network.graph.read(own)).reshape(1, -1, size)
+    for end in (1, 2, len(own)):
+        raw = network.stream.raw(intervals[:, : 10 * end])
+        played = running.played_on(network, rows.X, rows.runs, 2)[middle][5 * (end - 1)]
+        np.testing.assert_allclose(played, raw[0], rtol=1e-9, atol=1e-12)

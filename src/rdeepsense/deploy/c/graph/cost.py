@@ -12,11 +12,11 @@ from rdeepsense.deploy.quality import Figures
 class Running:
     """Recurrent layers that go on: its own calibration, and figures on windows not used for it.
 
-    Each window is played after itself, so that states are those of a motion that goes on. `before`
-    are the figures of whole windows, `uncalibrated` those without the factor.
+    `before` are the figures of whole windows, `uncalibrated` those without the factor.
     """
 
     factor: float  # of logits, or of standard deviations
+    played: str  # whole recordings, or each window twice
     rows: int
     before: Figures
     uncalibrated: Figures

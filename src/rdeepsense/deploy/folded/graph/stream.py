@@ -40,15 +40,24 @@ class Stream:
 
     def found(self, z: Floats) -> Floats:
         """Compute f_t of scaled windows, (rows, count, numbers)."""
-        parts = z.reshape(-1, self.read)
-        return _run(self.interval, parts).reshape(len(z), self.count, -1)
+        return self.found_of(z.reshape(-1, self.read)).reshape(len(z), self.count, -1)
+
+    def found_of(self, intervals: Floats) -> Floats:
+        """Compute f_t of scaled intervals, (intervals, numbers)."""
+        return _run(self.interval, intervals)
 
     def raw(self, found: Floats) -> Floats:
         """Compute columns from f_t, (rows, any number, numbers): the last `count` are pooled."""
-        rows = len(found)
-        top = _run(self.step, found.reshape(rows, -1)).reshape(rows, found.shape[1], -1)
-        pooled = top[:, -self.count :].mean(1) if self.mean else top[:, -1]
-        return _run(self.last, pooled)
+        return self.last_of(self.tops(found))
+
+    def tops(self, found: Floats) -> Floats:
+        """Compute top_t from f_t, beginning with states of 0."""
+        rows, count = found.shape[:2]
+        return _run(self.step, found.reshape(rows, -1)).reshape(rows, count, -1)
+
+    def last_of(self, tops: Floats) -> Floats:
+        """Compute columns from top_t: the last `count` are pooled."""
+        return _run(self.last, tops[:, -self.count :].mean(1) if self.mean else tops[:, -1])
 
     @property
     def multiply_adds(self) -> tuple[int, int, int]:
