@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -45,3 +46,19 @@ def test_a_field_that_is_missing():
     del value["hop"]
     with pytest.raises(InputError, match="lacks the field hop"):
         Recipe.from_json(value)
+
+
+def test_steps_that_sensors_round_to_are_kept_and_reach_the_network() -> None:
+    from rdeepsense.fitting.window_ladder import usual, window_ladder
+
+    sensors = {"accelerometer": ("ax", "ay", "az"), "gyroscope": ("gx", "gy", "gz")}
+    recipe = Recipe("t", sensors, 2.0, 1.0, 50.0, 0.1, rounding={"accelerometer": 0.1})
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    assert "rounding" not in replace(recipe, rounding={}).to_json()
+    for network in (usual((100, 6), recipe), *window_ladder(500, (100, 6), recipe)[1:]):
+        assert network.rounding == (0.1, 0.0)
+    with pytest.raises(InputError, match="rounding names the sensor 'magnet'; there are"):
+        replace(recipe, rounding={"magnet": 0.1})
+    for bad in ({"accelerometer": -1}, {"accelerometer": "0.1"}, {"accelerometer": True}):
+        with pytest.raises(InputError, match="rounding = .* is garbled"):
+            replace(recipe, rounding=bad)

@@ -22,6 +22,7 @@ from rdeepsense.cli.log_options import (
     LogOptions,
     Purity,
     Rate,
+    Rounding,
     Sensor,
     Time,
     Unit,
@@ -187,6 +188,7 @@ def fit(
     by: By = None,
     gap: Gap = None,
     purity: Purity = None,
+    rounding: Rounding = None,
     window_target: At = None,
     keep_rows: KeepRows = 512,
     device: Device = "auto",
@@ -206,7 +208,9 @@ def fit(
     check_roles(target, groups, left, forced)
     source: Folder | MemoryTable | LogTable
     place = path_or_url(table)
-    told = LogOptions(time, time_unit, sensor, window, hop, rate, by, gap, purity, window_target)
+    told = LogOptions(
+        time, time_unit, sensor, window, hop, rate, by, gap, purity, window_target, rounding
+    )
     recipe = told.recipe(groups)
     is_folder = isinstance(place, Remote) or (place.is_dir() and any(place.glob("*.parquet")))
     away = workers_asked(engine, workers, address, storage, use_gpu, is_folder and recipe is None)

@@ -75,6 +75,16 @@ At = Annotated[
 ]
 
 
+Rounding = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rounding",
+        help="SENSOR=STEP that it rounds to on the device, such as accelerometer=0.1 in a "
+        "browser: training has such windows as well.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class LogOptions:
     """What was given; all None where the table is no log."""
@@ -89,6 +99,7 @@ class LogOptions:
     gap: str | None
     purity: float | None
     at: WindowTarget | None
+    rounding: Sequence[str] | None = None
 
     def recipe(self, groups: str | None) -> Recipe | None:
         """Return the recipe that the options spell, without a label; None where there are none."""
@@ -117,6 +128,7 @@ class LogOptions:
             tuple(names),
             purity=0.5 if self.purity is None else self.purity,
             time_unit=None if self.unit is None else self.unit.value,
+            rounding=steps_of(self.rounding or ()),
         )
 
     def _others(self) -> dict[str, object]:
@@ -130,6 +142,7 @@ class LogOptions:
             "--gap": self.gap,
             "--purity": self.purity,
             "--window-target": self.at,
+            "--rounding": self.rounding,
         }
 
 
@@ -146,4 +159,18 @@ def sensors_of(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
         if name.strip() in found:
             raise InputError(f"--sensor {text!r}: {name.strip()!r} is named twice")
         found[name.strip()] = names
+    return found
+
+
+def steps_of(given: Sequence[str]) -> dict[str, float]:
+    """Read SENSOR=STEP of each sensor that rounds."""
+    found = dict[str, float]()
+    for text in given:
+        name, _, step = text.partition("=")
+        try:
+            found[name.strip()] = float(step)
+        except ValueError:
+            raise InputError(
+                f"--rounding {text!r}: give SENSOR=STEP, such as accelerometer=0.1"
+            ) from None
     return found

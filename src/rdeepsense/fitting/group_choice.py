@@ -50,7 +50,7 @@ class Means:
     longer: bool  # whether there are steps enough to tell larger networks and less dropout
 
 
-CPU = Means(windows=1_500, steps=150, batch_size=64, passes=550_000, longer=False)
+CPU = Means(windows=1_500, steps=150, batch_size=64, passes=600_000, longer=False)
 CUDA = Means(windows=20_000, steps=None, batch_size=None, passes=math.inf, longer=True)
 
 

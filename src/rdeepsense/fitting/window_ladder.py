@@ -38,7 +38,13 @@ def window_ladder(
         return (PLAINEST,)
     sizes = SIZES if rows >= MANY_ROWS else SIZES[:-1]
     networks = (
-        DeepSense(sensors_of(shape[1], recipe), interval, filters, hidden=states)
+        DeepSense(
+            sensors_of(shape[1], recipe),
+            interval,
+            filters,
+            hidden=states,
+            rounding=rounding_of(recipe),
+        )
         for filters, states in sizes
     )
     return (PLAINEST, *networks)
@@ -70,7 +76,7 @@ def usual(shape: Shape, recipe: Recipe | None = None) -> Architecture:
         return PLAINEST
     sensors = sensors_of(shape[1], recipe)
     turned = USUAL_ROTATION if AXES in sensors else 0.0
-    return DeepSense(sensors, interval, rotation_std=turned)
+    return DeepSense(sensors, interval, rotation_std=turned, rounding=rounding_of(recipe))
 
 
 def sensors_of(channels: int, recipe: Recipe | None = None) -> tuple[int, ...]:
@@ -78,6 +84,13 @@ def sensors_of(channels: int, recipe: Recipe | None = None) -> tuple[int, ...]:
     if recipe is not None:
         return tuple(len(own) for own in recipe.sensors.values())
     return (AXES,) * (channels // AXES) if channels % AXES == 0 else (channels,)
+
+
+def rounding_of(recipe: Recipe | None) -> tuple[float, ...]:
+    """Return the step that each sensor of a recipe rounds to; empty without a recipe."""
+    if recipe is None:
+        return ()
+    return tuple(recipe.rounding.get(name, 0.0) for name in recipe.sensors)
 
 
 def fitting_length(length: int, rate: float | None) -> int:

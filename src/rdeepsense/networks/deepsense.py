@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from rdeepsense.errors import InputError
 from rdeepsense.networks.architecture import Shape
 from rdeepsense.networks.rotation import AXES, RandomRotation
+from rdeepsense.networks.rounding import RandomRounding
 from rdeepsense.networks.spectrum import FrequencyResponse
 
 KERNEL, PADDING = (1, 3), (0, 1)
@@ -43,6 +44,9 @@ class DeepSense:
     rotation_std : while training, every window is rotated at random, the same for all sensors of
         three channels; each part of the rotation vector has this standard deviation, in radians.
         For sensors that are worn a little differently every time; 0 for those fixed in place.
+    rounding : while training, about half of the windows are seen as sensors that round would give
+        them: the step of each sensor in its own units, 0 for none, such as ``(0.1, 0)`` for the
+        acceleration of a browser. Empty where no sensor rounds.
     """
 
     sensors: Sequence[int] = (3, 3)
@@ -53,6 +57,7 @@ class DeepSense:
     layers: int = 2
     pool: str = "mean"
     rotation_std: float = 0.0
+    rounding: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.sensors, list | tuple) or not self.sensors:
@@ -68,6 +73,7 @@ class DeepSense:
                 raise InputError(f"{name} = {size!r} is not a whole number of at least 1")
         if self.pool not in POOLS:
             raise InputError(f"pool = {self.pool!r} is unknown; accepted: {', '.join(POOLS)}")
+        object.__setattr__(self, "rounding", _steps(self.rounding, self.sensors))
         std = self.rotation_std
         number = isinstance(std, int | float) and not isinstance(std, bool)
         if not number or not 0 <= std < math.inf:
@@ -83,7 +89,10 @@ class DeepSense:
         return DeepSenseNetwork(self, outputs)
 
     def arguments(self) -> dict[str, Any]:
-        return asdict(self)
+        found = asdict(self)
+        if not self.rounding:  # files of models that do not round stay as they were
+            del found["rounding"]
+        return found
 
     def shortest(self, shape: Shape) -> Shape:
         """Return the shape of a window of one interval, which passes through every layer."""
@@ -109,6 +118,7 @@ class DeepSenseNetwork(nn.Module):
         super().__init__()
         self.sensors, self.pool = tuple(spec.sensors), spec.pool
         self.rotation = RandomRotation(self.sensors, spec.rotation_std)
+        self.rounding = RandomRounding(self.sensors, spec.rounding or (0.0,) * len(self.sensors))
         self.response = FrequencyResponse(spec.interval)
         terms = self.response.terms
         # Terms are of very different size, so each gets its own scale.
@@ -125,7 +135,7 @@ class DeepSenseNetwork(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim == 2:
             x = x.unflatten(1, (-1, sum(self.sensors)))
-        scaled = self.scale(self.response(self.rotation(x)).flatten(1, 2))
+        scaled = self.scale(self.response(self.rounding(self.rotation(x))).flatten(1, 2))
         parts = scaled.unflatten(1, (-1, self.response.terms)).transpose(2, 3)
         split = parts.split(self.sensors, dim=1)
         found = [own(part) for own, part in zip(self.single, split, strict=True)]
@@ -134,6 +144,20 @@ class DeepSenseNetwork(nn.Module):
         pooled = states.mean(1) if self.pool == "mean" else states[:, -1]
         output: Tensor = self.output(pooled)
         return output
+
+
+def _steps(given: Sequence[float], sensors: Sequence[int]) -> tuple[float, ...]:
+    """Return the step of each sensor; none at all where all are 0."""
+    listed = isinstance(given, list | tuple) and len(given) in (0, len(sensors))
+    if not listed or not all(
+        isinstance(step, int | float) and not isinstance(step, bool) and 0 <= step < math.inf
+        for step in given
+    ):
+        raise InputError(
+            f"rounding = {given!r} is no list of a step >= 0 for each sensor, such as (0.1, 0); "
+            f"sensors = {tuple(sensors)}"
+        )
+    return tuple(map(float, given)) if any(given) else ()
 
 
 def _convolutions(channels: int, filters: int, depth: int) -> nn.Sequential:

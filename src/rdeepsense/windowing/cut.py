@@ -38,6 +38,7 @@ def windows(
     target: str = "majority",
     gap: str | float | None = None,
     time_unit: str | None = None,
+    rounding: Mapping[str, float] | None = None,
 ) -> Windows:
     """Cut a sensor log into windows (n, time, channels) of equal length and rate.
 
@@ -60,6 +61,9 @@ def windows(
     target : "majority" for labels; "mean" over the window, or the value at its "end".
     gap : time without a sample that ends a window; by default three periods, and 0.1 s at least.
     time_unit : of whole numbers: "s", "ms", "us" or "ns".
+    rounding : the step that a sensor rounds to where the model will run, by its name, such as
+        {"accelerometer": 0.1} in m/s2 for a browser; nothing is rounded here, but networks that
+        are chosen for these windows are trained on rounded ones as well.
     """
     for name, value, accepted in (
         ("target", target, TARGETS),
@@ -84,6 +88,7 @@ def windows(
         target,
         float(purity),
         time_unit,
+        rounding or {},
     )
     return cut(recipe, table)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rdeepsense.errors import InputError
@@ -27,6 +27,14 @@ SENSORS = Kind(
         and all(several(NAME, MOST_COLUMNS, least=1).accepts(one) for one in value.values())
     ),
     "an object of sensors, each with its columns",
+)
+STEPS = Kind(
+    lambda value: (
+        type(value) is dict
+        and all(map(NAME.accepts, value))
+        and all(number(0.0, 1e6).accepts(step) for step in value.values())
+    ),
+    "an object of sensors, each with a step",
 )
 FIELDS = {
     "time": NAME,
@@ -58,6 +66,7 @@ class Recipe:
     target: str = "majority"
     purity: float = 0.5
     time_unit: str | None = None
+    rounding: Mapping[str, float] = field(default_factory=dict)  # steps that sensors round to
 
     def __post_init__(self) -> None:
         if not isinstance(self.sensors, Mapping) or not self.sensors:
@@ -76,7 +85,14 @@ class Recipe:
         twice = next((name for k, name in enumerate(named) if name in named[:k]), None)
         if twice is not None:
             raise InputError(f"column {twice!r} is named twice, among time, sensors and label")
-        known = {name: value for name, value in self._plain().items() if value is not None}
+        object.__setattr__(self, "rounding", dict(self.rounding))
+        check_fields({"rounding": self.rounding}, {"rounding": STEPS})
+        if unknown := sorted(set(self.rounding) - set(lists)):
+            raise InputError(
+                f"rounding names the sensor {unknown[0]!r}; there are {', '.join(map(repr, lists))}"
+            )
+        plain = self._plain()
+        known = {name: plain[name] for name in FIELDS if plain[name] is not None}
         check_fields(known, {name: FIELDS[name] for name in known})
         if self.rate is not None:
             self.check_length(self.rate)
@@ -121,8 +137,8 @@ class Recipe:
     @classmethod
     def from_json(cls, value: Json) -> Recipe:
         """Read what a file holds, which anyone may have written."""
-        check_fields(value, FIELDS)
-        return cls(**{name: value[name] for name in FIELDS})
+        check_fields(value, FIELDS, {"rounding": STEPS})
+        return cls(**{name: value[name] for name in FIELDS}, rounding=value.get("rounding", {}))
 
     def _plain(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in FIELDS}
@@ -131,6 +147,7 @@ class Recipe:
             "sensors": {name: list(own) for name, own in self.sensors.items()},
             "by": list(self.by),
             "label": list(self.label),
+            **({"rounding": dict(self.rounding)} if self.rounding else {}),
         }
 
     def _known_rate(self) -> float:

@@ -22,6 +22,7 @@ from rdeepsense.dropout.layers import (
 )
 from rdeepsense.dropout.recurrent import DropoutGRU, DropoutLSTM
 from rdeepsense.networks.rotation import RandomRotation
+from rdeepsense.networks.rounding import RandomRounding
 from rdeepsense.networks.spectrum import FrequencyResponse
 
 # Any: what a module returns, a tensor or tuples of them.
@@ -149,7 +150,16 @@ RULES: dict[type[nn.Module], Rule] = {
     nn.Sigmoid: _activation("sigmoid"),
     nn.Tanh: _activation("tanh"),
     **dict.fromkeys(
-        (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, DropoutEntries, RandomRotation), _same
+        (
+            nn.Identity,
+            nn.Dropout,
+            nn.Dropout1d,
+            nn.Dropout2d,
+            DropoutEntries,
+            RandomRotation,
+            RandomRounding,
+        ),
+        _same,
     ),
     FrequencyResponse: _spectrum,
     **dict.fromkeys((nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d), _pool),
