@@ -59,6 +59,11 @@ def test_bytes_are_steps_times_parameters(pair: list[Any]) -> None:
         before += expected
 
 
+def test_an_average_is_no_sum(pair: list[Any]) -> None:
+    """Adam hardly sees the size of gradients, but clipping and weight decay do."""
+    assert [worker["averaged"] for worker in pair] == [[0.5, 6.0]] * 2
+
+
 def test_the_first_decides(pair: list[Any]) -> None:
     assert [worker["agreed"] for worker in pair] == [5, 5]
 
