@@ -11,7 +11,7 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.export import export_c99
 from rdeepsense.deploy.c.graph.export import export_graph_c99
 from rdeepsense.deploy.fold_adapted import check_steady, settled
-from rdeepsense.deploy.folded_form import folded_form, has_graph
+from rdeepsense.deploy.folded_form import folded_form, has_graph, smoothed
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
@@ -19,6 +19,7 @@ from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.progress import Progress
+from rdeepsense.windowing.smoothing import Smoothing
 
 
 def export(
@@ -38,6 +39,7 @@ def export(
     rates: Rates | None = None,
     features: bool = False,
     stream: str | None = None,
+    smoothing: Smoothing | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -75,6 +77,9 @@ def export(
         samples (c99): "window" the whole of each, "exact" with old intervals kept, "running" with
         recurrent layers that go on, which is another function; by default the cheapest of the
         first two.
+    smoothing : how the decisions of that stream are taken together (c99, folded; classes); by
+        default fitted on `rows` whose X is a `rdeepsense.Windows`, or else what is believed
+        without.
     progress : told how far fine-tuning is.
 
     Returns
@@ -98,6 +103,7 @@ def export(
         rates,
         features,
         stream,
+        smoothing,
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
@@ -109,6 +115,6 @@ def export(
     check_steady(fitted, to)
     fitted = settled(fitted, epistemic)
     if to == "folded":
-        save(folded_form(fitted, epistemic), place)
+        save(smoothed(folded_form(fitted, epistemic), smoothing), place)
         return ExportReport(to, place, None)
     return export_onnx(fitted, place, options, LabelledRows.of(fitted, rows), progress)

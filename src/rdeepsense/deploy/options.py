@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
+from rdeepsense.windowing.smoothing import Smoothing
 
 FORMATS = ("folded", "c99", "onnx")
 # The types that weights may be stored in, and the other options that are heard.
@@ -14,8 +15,8 @@ STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
 STREAM = ("live", "coverage", "rates")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
-    "folded": ("epistemic",),
-    "c99": (*JUDGED, "sure_share", "name", "stream", *STREAM),
+    "folded": ("epistemic", "smoothing"),
+    "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", *STREAM),
     "onnx": (*JUDGED, "features"),
 }
 
@@ -35,6 +36,7 @@ class Options:
     rates: Rates | None = None
     features: bool = False
     stream: str | None = None
+    smoothing: Smoothing | None = None
 
 
 def check_options(to: str, options: Options, rows_given: bool = False) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rdeepsense.deploy.c.export import check_folder, sure_thresholds, write_c99
+from rdeepsense.deploy.c.export import check_folder, check_unsampled, sure_thresholds, write_c99
 from rdeepsense.deploy.c.graph.cost import StreamCost
+from rdeepsense.deploy.c.graph.decided import decided_quality
 from rdeepsense.deploy.c.graph.report import graph_costs
 from rdeepsense.deploy.c.graph.running import running_quality
 from rdeepsense.deploy.c.graph.sampled import Sampled
+from rdeepsense.deploy.c.graph.sampled_cost import SampledCost
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.c.report import C99Report
 from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
+from rdeepsense.deploy.folded_form import smoothed
 from rdeepsense.deploy.judge import judge
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
@@ -22,6 +25,7 @@ from rdeepsense.deploy.options import Options
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.windowing.sampling import Sampling
+from rdeepsense.windowing.smoothing import Smoothing
 
 
 def export_graph_c99(
@@ -37,31 +41,33 @@ def export_graph_c99(
             )
     check_steady(fitted, "c99")
     plain = settled(fitted)
-    folded = fold_graph(plain)
+    folded = smoothed(fold_graph(plain), options.smoothing)
     network = as_stored(folded, options.dtype)
     runner = NetworkRunner(folded, network)
     found = judge(runner, fitted, rows, options)
     running = running_quality(folded, network, fitted, rows)
     sure = sure_thresholds(runner, rows.X, options.sure_share)
     factor = 1.0 if running is None else running.factor
-    sampled = _sampled(folded, options)
+    smoothing, decided = decided_quality(runner, folded.facts, rows, options.smoothing)
+    sampled = _sampled(folded, options, smoothing)
     source = GraphSource(folded, network, options.name, sure, factor, sampled)
     stream = None
     if network.stream is not None:
         stream = StreamCost.of(network.stream, source.model.channels, running)
+    samples = None
+    if sampled is not None:
+        work, outputs = source.multiply_adds, source.model.outputs
+        samples = SampledCost.of(sampled, work, network.stream, outputs, decided)
     costs = graph_costs(network)
-    return write_c99(source, folder, found, options.dtype, rows, costs, stream=stream)
+    return write_c99(
+        source, folder, found, options.dtype, rows, costs, stream=stream, samples=samples
+    )
 
 
-def _sampled(folded: FoldedGraph, options: Options) -> Sampled | None:
+def _sampled(folded: FoldedGraph, options: Options, smoothing: Smoothing | None) -> Sampled | None:
     """Plan the stream of samples of a model that knows how its windows are cut."""
     facts = folded.facts
     if facts.recipe is None:
-        if options.stream is not None:
-            raise InputError(
-                f"stream={options.stream!r} is for models that were fitted on rdeepsense.windows("
-                "...), which know their rate; this one takes intervals alone"
-            )
+        check_unsampled(options)
         return None
-    smoothing = facts.smoothing
     return Sampled.of(Sampling.of(facts.recipe), smoothing, folded.stream, options.stream)
