@@ -91,9 +91,9 @@ class Streams:
         return np.array(found, np.int64)
 
 
-def fit_smoothing(streams: Streams, recipe: Recipe) -> Smoothing:
+def fit_smoothing(streams: Streams, recipe: Recipe, believed: Smoothing | None = None) -> Smoothing:
     """Return how the decisions of these streams are best taken together."""
-    believed = Smoothing.unseen(recipe)
+    believed = believed or Smoothing.unseen(recipe)
     if streams.pairs < FEWEST:
         return believed
     first = np.log([believed.evidence, believed.change])
@@ -104,7 +104,9 @@ def fit_smoothing(streams: Streams, recipe: Recipe) -> Smoothing:
     def at(logs: Floats) -> Smoothing:
         evidence, change = np.exp([*logs, *first[free:]])
         return Smoothing(
-            float(np.clip(evidence, *RANGES["evidence"])), float(np.clip(change, *RANGES["change"]))
+            float(np.clip(evidence, *RANGES["evidence"])),
+            float(np.clip(change, *RANGES["change"])),
+            believed.at,
         )
 
     def loss(logs: Floats) -> float:

@@ -78,8 +78,8 @@ def export(
         recurrent layers that go on, which is another function; by default the cheapest of the
         first two.
     smoothing : how the decisions of that stream are taken together (c99, folded; classes); by
-        default fitted on `rows` whose X is a `rdeepsense.Windows`, or else what is believed
-        without.
+        default fitted on `rows` whose X is a `rdeepsense.Windows`, or else what `fit` found on
+        groups that it left out, or what is believed without.
     progress : told how far fine-tuning is.
 
     Returns

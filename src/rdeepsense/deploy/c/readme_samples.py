@@ -60,7 +60,7 @@ def _smoothing(found: dict[str, Any]) -> list[str]:
     ]
     judged = found["decided"]
     if judged is None:
-        return [*lines, "Both are what is believed without labelled streams."]
+        return [*lines, "Not judged: there were no labelled streams."]
     alone, both = judged["alone"], judged["together"]
     return [
         *lines,

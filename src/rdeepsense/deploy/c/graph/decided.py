@@ -44,7 +44,7 @@ def decided_quality(
         return given or facts.smoothing, None
     streams = _streams(runner, facts, rows)
     fits, judges = streams.halves()
-    smoothing = given or fit_smoothing(fits, facts.recipe)
+    smoothing = given or fit_smoothing(fits, facts.recipe, facts.smoothing)
     return smoothing, None if not len(judges.rows) else _judged(judges, smoothing)
 
 

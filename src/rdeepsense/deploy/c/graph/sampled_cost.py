@@ -18,7 +18,7 @@ class SampledCost:
 
     Multiply-adds are those of a decision, with all that was computed since the one before. Bytes
     are those of `model_stream` where 64-bit numbers are aligned to 8 bytes. `decided` is None
-    where no labelled streams were given; the smoothing is then what is believed without.
+    where no labelled streams were given; the smoothing is then the model's own.
     """
 
     way: str
