@@ -47,6 +47,7 @@ OPTIONS = {
     "coverage": "--coverage",
     "features": "--features",
     "stream": "--stream",
+    "hop": "--hop",
 }
 
 
@@ -143,6 +144,13 @@ def export(
             "equals the whole window."
         ),
     ] = None,
+    hop: Annotated[
+        str | None,
+        typer.Option(
+            help="c99, folded: how far apart a stream's windows are, such as 0.5s; by default as "
+            "the model's own."
+        ),
+    ] = None,
     quiet: Quiet = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -174,6 +182,7 @@ def export(
             coverage=coverage,
             features=features,
             stream=None if stream is None else stream.value,
+            hop=hop,
             progress=progress_for(not quiet),
         )
     _report(terminal, report, fine_tune)
@@ -263,6 +272,8 @@ def _report_cost(terminal: Terminal, report: C99Report) -> None:
             f"decision, every {samples.hop / samples.rate:g} s, and "
             f"{samples.ram_stream[samples.way]:,} bytes of RAM"
         )
+        if samples.advice is not None:
+            terminal.line(f"note           {samples.advice}")
 
 
 def _report_quality(terminal: Terminal, quality: Quality | None, fine_tune: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -11,7 +12,7 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.export import export_c99
 from rdeepsense.deploy.c.graph.export import export_graph_c99
 from rdeepsense.deploy.fold_adapted import check_steady, settled
-from rdeepsense.deploy.folded_form import folded_form, has_graph, smoothed
+from rdeepsense.deploy.folded_form import folded_form, has_graph
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
@@ -40,6 +41,7 @@ def export(
     features: bool = False,
     stream: str | None = None,
     smoothing: Smoothing | None = None,
+    hop: str | float | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -80,6 +82,8 @@ def export(
     smoothing : how the decisions of that stream are taken together (c99, folded; classes); by
         default fitted on `rows` whose X is a `rdeepsense.Windows`, or else what `fit` found on
         groups that it left out, or what is believed without.
+    hop : how far apart the windows of that stream are, such as "0.5s" (c99, folded); by default as
+        the model's own were. Intervals are kept where they divide it.
     progress : told how far fine-tuning is.
 
     Returns
@@ -104,6 +108,7 @@ def export(
         features,
         stream,
         smoothing,
+        hop,
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
@@ -115,6 +120,7 @@ def export(
     check_steady(fitted, to)
     fitted = settled(fitted, epistemic)
     if to == "folded":
-        save(smoothed(folded_form(fitted, epistemic), smoothing), place)
+        folded = folded_form(fitted, epistemic)
+        save(replace(folded, facts=folded.facts.streamed(smoothing, hop)), place)
         return ExportReport(to, place, None)
     return export_onnx(fitted, place, options, LabelledRows.of(fitted, rows), progress)

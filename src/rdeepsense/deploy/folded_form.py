@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TypeVar
-
 from rdeepsense.deploy.dense_layers import is_dense
 from rdeepsense.deploy.fold import fold_fitted
 from rdeepsense.deploy.fold_graph import fold_graph
@@ -12,9 +9,6 @@ from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.windowing.smoothing import Smoothing
-
-AnyFolded = TypeVar("AnyFolded", Folded, FoldedGraph, Folded | FoldedGraph)
 
 
 def folded_form(fitted: Fitted, epistemic: str | None = None) -> Folded | FoldedGraph:
@@ -26,18 +20,6 @@ def folded_form(fitted: Fitted, epistemic: str | None = None) -> Folded | Folded
             f"epistemic={epistemic!r} is for fully-connected networks; export this one without it"
         )
     return fold_graph(fitted)
-
-
-def smoothed(folded: AnyFolded, smoothing: Smoothing | None) -> AnyFolded:
-    """Return the model with another smoothing of its decisions; None is its own."""
-    if smoothing is None:
-        return folded
-    if folded.facts.smoothing is None:
-        raise InputError(
-            "smoothing= is for classes of windows that rdeepsense.windows(...) cut; this model has "
-            "no such decisions"
-        )
-    return replace(folded, facts=replace(folded.facts, smoothing=smoothing))
 
 
 def has_graph(fitted: Fitted) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.data.categories import Columns, coded
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.windowing import Windows
+from rdeepsense.windowing import Recipe, Windows
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class LabelledRows:
                     f"rows= has the columns {', '.join(found)}; the model was fitted on "
                     f"{', '.join(fitted.inputs.names)}"
                 )
-        runs = rows[0].runs if isinstance(rows[0], Windows) else None
+        runs = None
+        if isinstance(rows[0], Windows) and _cut_alike(rows[0].recipe, fitted.recipe):
+            runs = rows[0].runs
         X = _coded(fitted, rows[0])
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         y = _encoded(fitted, np.asarray(rows[1]))
@@ -57,6 +59,11 @@ class LabelledRows:
     def judging(self, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows that nothing was chosen on."""
         return (self.X[1::2], self.y[1::2]) if dtype == "int8" else (self.X, self.y)
+
+
+def _cut_alike(recipe: Recipe, own: Recipe | None) -> bool:
+    """Tell whether windows follow each other as those of the model do."""
+    return own is not None and (recipe.rate, recipe.step) == (own.rate, own.step)
 
 
 def _coded(fitted: Fitted, X: ArrayLike) -> NDArray[Any]:

@@ -15,8 +15,8 @@ STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
 STREAM = ("live", "coverage", "rates")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
-    "folded": ("epistemic", "smoothing"),
-    "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", *STREAM),
+    "folded": ("epistemic", "smoothing", "hop"),
+    "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", "hop", *STREAM),
     "onnx": (*JUDGED, "features"),
 }
 
@@ -37,6 +37,7 @@ class Options:
     features: bool = False
     stream: str | None = None
     smoothing: Smoothing | None = None
+    hop: str | float | None = None
 
 
 def check_options(to: str, options: Options, rows_given: bool = False) -> None:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.folded.deployed import DeployedModel
-from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner
 from rdeepsense.deploy.loading import load
 from rdeepsense.errors import InputError
@@ -39,29 +38,25 @@ class Stream:
     model : a folded file's path (numpy alone runs it), what `deploy.load` returns, or a fitted
         estimator. It was fitted on `rdeepsense.windows`, so that it knows its rate.
     smoothing : how decisions are taken together; None is what the model carries.
+    hop : how far apart windows are, such as "0.5s"; None: as the model's own were.
     """
 
-    def __init__(self, model: Any, smoothing: Smoothing | None = None) -> None:
+    def __init__(
+        self, model: Any, smoothing: Smoothing | None = None, hop: str | float | None = None
+    ) -> None:
         self._runner = _runner_of(model)
-        facts = self.facts
+        self.facts = facts = self._runner.facts.streamed(smoothing, hop)
         if facts.recipe is None:
             raise InputError(
                 "the model does not know how windows are cut; fit it on rdeepsense.windows(...)"
             )
-        if smoothing is not None and not facts.is_classifier:
-            raise InputError("smoothing= is for classes; this model predicts numbers")
         self.recipe = facts.recipe
-        self.smoothing = smoothing or facts.smoothing or Smoothing.unseen(facts.recipe)
+        self.smoothing = facts.smoothing or Smoothing.unseen(facts.recipe)
         guard = facts.guard
         self._prior = prior_of(None if guard is None else guard.fallback, facts.outputs)
         self._sampler = Sampler(Sampling.of(facts.recipe))
         self._stretch, self._announced = 0, False
         self._begin()
-
-    @property
-    def facts(self) -> Facts:
-        """Names, units, classes, and where the model came from."""
-        return self._runner.facts
 
     @property
     def late(self) -> int:

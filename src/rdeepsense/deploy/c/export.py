@@ -145,7 +145,7 @@ def check_folder(folder: Path) -> None:
 
 def check_unsampled(options: Options) -> None:
     """Refuse options of a stream of samples for a model that takes none."""
-    for name in ("stream", "smoothing"):
+    for name in ("stream", "smoothing", "hop"):
         if getattr(options, name) is not None:
             raise InputError(
                 f"{name}={getattr(options, name)!r} is for models of windows that "

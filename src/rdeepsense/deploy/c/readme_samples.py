@@ -45,6 +45,8 @@ def samples(source: Source, report: dict[str, Any]) -> list[str]:
     for way, work in found["multiply_adds"].items():
         chosen = " (this one)" if way == found["way"] else ""
         lines.append(f"| {way}{chosen} | {work:,} | {found['ram_stream'][way]:,} |")
+    if found["advice"] is not None:
+        lines += ["", f"`{found['advice']}`"]
     return [*lines, "", *_smoothing(found), ""]
 
 

@@ -37,7 +37,7 @@ def test_the_cheapest_way_that_equals_the_window_is_taken() -> None:
         (
             7,
             "exact",
-            "a hop of 7 samples is no multiple of 5, an interval; accepted here: 'window'",
+            "a hop of 7 samples is no multiple of 5, an interval; hop=0.25 is one; accepted",
         ),
         (HOP, "fast", "stream='fast' is unknown; accepted: 'exact', 'running', 'window'"),
     ):
@@ -100,6 +100,27 @@ def test_smoothing_is_fitted_on_windows_in_order(tmp_path: Path) -> None:
     assert rds.Stream(tmp_path / "p.folded").smoothing == given
 
 
+def test_another_hop_than_the_model_has(tmp_path: Path) -> None:
+    own, there = model("classes").fitted_, tmp_path / "m"
+    believed = rds.Smoothing.unseen(own.recipe)
+    report: Any = rds.export(model("classes"), there, to="c99", hop="700ms")
+    found = report.samples
+    assert (found.hop, found.way) == (14, "window")
+    assert found.advice.startswith("hop=0.75 is a multiple of an interval: its exact way would")
+    assert f"`{found.advice}`" in (there / "README.md").read_text()
+    assert found.smoothing.change == pytest.approx(believed.change * 0.7 / 0.5)
+    assert found.smoothing.evidence == pytest.approx(believed.evidence * 0.7 / 0.5)
+    rds.export(model("classes"), tmp_path / "m.folded", hop=0.7)
+    for stream in (rds.Stream(tmp_path / "m.folded"), rds.Stream(model("classes"), hop="0.7s")):
+        assert stream.smoothing == found.smoothing
+        assert stream.recipe.step == 14
+    given = rds.Smoothing(0.3, 0.2)
+    assert rds.Stream(model("classes"), given, hop=2).smoothing == given
+    assert rds.Smoothing(0.5, 0.1).spaced(20) == rds.Smoothing(1.0, 1.0)
+    with pytest.raises(InputError, match="hop = 'often' is no duration"):
+        rds.export(model("classes"), there, to="c99", hop="often")
+
+
 def test_what_takes_no_samples_is_refused(tmp_path: Path) -> None:
     cut = windows()
     fit: dict[str, Any] = {"random_state": 0, "verbose": False, "effort": "quick"}
@@ -108,6 +129,8 @@ def test_what_takes_no_samples_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="stream='window' is for models of windows that"):
         rds.export(plain, tmp_path / "m", to="c99", stream="window")
+    with pytest.raises(InputError, match="hop=1 is for models of windows that"):
+        rds.export(plain, tmp_path / "m", hop=1)
     smoothing = rds.Smoothing(0.5, 0.1)
     for one in (plain, model("numbers")):
         for to in ("c99", "folded"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rdeepsense.deploy.c.export import check_folder, check_unsampled, sure_thresholds, write_c99
@@ -16,8 +17,8 @@ from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.c.report import C99Report
 from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.deploy.folded.graph.model import FoldedGraph
-from rdeepsense.deploy.folded_form import smoothed
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.graph.stream import Stream
 from rdeepsense.deploy.judge import judge
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
@@ -25,7 +26,6 @@ from rdeepsense.deploy.options import Options
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.windowing.sampling import Sampling
-from rdeepsense.windowing.smoothing import Smoothing
 
 
 def export_graph_c99(
@@ -41,7 +41,8 @@ def export_graph_c99(
             )
     check_steady(fitted, "c99")
     plain = settled(fitted)
-    folded = smoothed(fold_graph(plain), options.smoothing)
+    folded = fold_graph(plain)
+    streamed = folded.facts.streamed(options.smoothing, options.hop)
     network = as_stored(folded, options.dtype)
     runner = NetworkRunner(folded, network)
     found = judge(runner, fitted, rows, options)
@@ -49,7 +50,9 @@ def export_graph_c99(
     sure = sure_thresholds(runner, rows.X, options.sure_share)
     factor = 1.0 if running is None else running.factor
     smoothing, decided = decided_quality(runner, folded.facts, rows, options.smoothing)
-    sampled = _sampled(folded, options, smoothing)
+    if options.smoothing is None:
+        streamed = replace(folded.facts, smoothing=smoothing).streamed(None, options.hop)
+    sampled = _sampled(streamed, network.stream, options)
     source = GraphSource(folded, network, options.name, sure, factor, sampled)
     stream = None
     if network.stream is not None:
@@ -64,10 +67,9 @@ def export_graph_c99(
     )
 
 
-def _sampled(folded: FoldedGraph, options: Options, smoothing: Smoothing | None) -> Sampled | None:
+def _sampled(facts: Facts, stream: Stream | None, options: Options) -> Sampled | None:
     """Plan the stream of samples of a model that knows how its windows are cut."""
-    facts = folded.facts
     if facts.recipe is None:
         check_unsampled(options)
         return None
-    return Sampled.of(Sampling.of(facts.recipe), smoothing, folded.stream, options.stream)
+    return Sampled.of(Sampling.of(facts.recipe), facts.smoothing, stream, options.stream)
