@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.data.categories import Columns, coded
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.windowing import Windows
+from rdeepsense.windowing import Recipe, Windows
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LabelledRows:
                     f"{', '.join(fitted.inputs.names)}"
                 )
         runs = group = None
-        if isinstance(rows[0], Windows):
+        if isinstance(rows[0], Windows) and _cut_alike(rows[0].recipe, fitted.recipe):
             runs, group = rows[0].runs, next(iter(rows[0].groups.values()), None)
         X = _coded(fitted, rows[0])
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
@@ -60,6 +60,11 @@ class LabelledRows:
     def judging(self, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows that nothing was chosen on."""
         return (self.X[1::2], self.y[1::2]) if dtype == "int8" else (self.X, self.y)
+
+
+def _cut_alike(recipe: Recipe, own: Recipe | None) -> bool:
+    """Tell whether windows follow each other as those of the model do."""
+    return own is not None and (recipe.rate, recipe.step) == (own.rate, own.step)
 
 
 def _coded(fitted: Fitted, X: ArrayLike) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from rdeepsense.arrays import Floats
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
+from rdeepsense.windowing.durations import seconds
+from rdeepsense.windowing.recipe import Recipe
+from rdeepsense.windowing.smoothing import Smoothing
 
 Texts = tuple[str, ...]
 
@@ -28,6 +31,14 @@ class Intervals:
     low: Floats
     high: Floats
     conformal: Floats | None = None
+
+    def row(self, coverage: float) -> int:
+        """Return the place of a coverage, or say which are stored."""
+        at = np.flatnonzero(np.isclose(self.coverages, coverage, rtol=0, atol=1e-9))
+        if not len(at):
+            accepted = ", ".join(f"{c:g}" for c in self.coverages)
+            raise InputError(f"coverage = {coverage!r} is not stored here; stored: {accepted}")
+        return int(at[0])
 
 
 @dataclass(frozen=True)
@@ -51,10 +62,34 @@ class Facts:
     version: str = ""  # of rdeepsense, when the model was trained
     source: str = ""  # digest of the model
     window: tuple[int, ...] = ()  # axes of a row before that of the inputs: the times of a window
+    recipe: Recipe | None = None  # how windows are cut from a log; None where nobody said
+    smoothing: Smoothing | None = None  # of decisions in a stream, for classes
 
     @property
     def is_classifier(self) -> bool:
         return self.classes is not None
+
+    def streamed(self, smoothing: Smoothing | None, hop: str | float | None) -> Facts:
+        """Return them for a stream with another smoothing, or another hop between its windows.
+
+        A smoothing that is given is for that hop; the model's own is made to fit it.
+        """
+        if smoothing is not None and self.smoothing is None:
+            raise InputError(
+                "smoothing= is for classes of windows that rdeepsense.windows(...) cut; this model "
+                "has no such decisions"
+            )
+        recipe, own = self.recipe, smoothing or self.smoothing
+        if hop is not None:
+            if recipe is None:
+                raise InputError(
+                    f"hop={hop!r} is for models of windows that rdeepsense.windows(...) cut"
+                )
+            apart = seconds("hop", hop)
+            if own is not None and smoothing is None:
+                own = own.spaced(apart / recipe.hop)
+            recipe = replace(recipe, hop=apart)
+        return replace(self, recipe=recipe, smoothing=own)
 
     def floats(self, X: ArrayLike) -> NDArray[Any]:
         """Return X as (rows, inputs) floats, whatever they are; levels by name become codes."""
