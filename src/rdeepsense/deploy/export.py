@@ -8,13 +8,14 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from rdeepsense.adaptation.rates import Rates
-from rdeepsense.deploy.c.export import export_c99
+from rdeepsense.deploy.c.export import check_folder, export_c99
 from rdeepsense.deploy.c.graph.export import export_graph_c99
 from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.folded_form import folded_form, has_graph
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
+from rdeepsense.deploy.package.export import check_package, write_package
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
@@ -37,6 +38,7 @@ def export(
     coverage: float = 0.9,
     rates: Rates | None = None,
     features: bool = False,
+    version: str | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -51,9 +53,10 @@ def export(
         connected with ReLU go to every format with every option; DeepSense, and networks of your
         own of Conv1d, Conv2d, GRU, LSTM and Linear layers, to every format; others to ONNX alone.
         Of one that was adapted, what it has learnt goes into the last layer.
-    path : the file to write; for "c99" the folder.
+    path : the file to write; for "c99" and "package" the folder.
     to : "folded" (one file that `rdeepsense.deploy.load` runs with numpy alone), "c99" (C source
-        for firmware) or "onnx" (for ONNX Runtime).
+        for firmware), "package" (the same C as a library of Arduino, PlatformIO, Zephyr and ESP-IDF
+        at once; it takes what "c99" does) or "onnx" (for ONNX Runtime).
     dtype : how weights are stored: "float32", "float16" (c99) or "int8" (c99, onnx).
     rows : labelled rows (X, y) to calibrate int8 on and to judge the export by; the rows that the
         model kept where None (c99, onnx).
@@ -62,7 +65,7 @@ def export(
     max_nll_change : by how much the negative log-likelihood of those rows may rise (c99, onnx).
     sure_share : share of the rows that `is_sure` shall accept (c99).
     fine_tune : where int8 is beyond `max_nll_change`, train the weights to round better.
-    name : beginning of every name in the C (c99).
+    name : beginning of every name in the C (c99); also what the library is called (package).
     live : the C also learns on from labels, as `model.live()` does: `model_live` and
         `model_observe` (c99; numbers, not classes).
     coverage : of the intervals that it tracks (c99, live).
@@ -70,6 +73,7 @@ def export(
         groups that it left out, or the default where it was given none (c99, live).
     features : the last hidden layer's numbers come out as well, as "features", so that the host
         can learn on (onnx, float32; fully-connected networks).
+    version : of the library, such as "1.2.0"; None names the model by its digest (package).
     progress : told how far fine-tuning is.
 
     Returns
@@ -92,14 +96,23 @@ def export(
         coverage,
         rates,
         features,
+        version,
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
-    if to == "c99":
+    if to in ("c99", "package"):
+        if to == "c99":
+            check_folder(place)
+        else:
+            check_package(place, name, version)
         labelled = LabelledRows.of(fitted, rows)
         if has_graph(fitted):
-            return export_graph_c99(fitted, place, options, labelled)
-        return export_c99(fitted, place, options, labelled, progress)
+            made = export_graph_c99(fitted, place, options, labelled)
+        else:
+            made = export_c99(fitted, place, options, labelled, progress)
+        if to == "c99":
+            return made.write()
+        return write_package(made, labelled.X, fitted.recipe, version)
     check_steady(fitted, to)
     fitted = settled(fitted, epistemic)
     if to == "folded":

@@ -8,9 +8,10 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
 
-FORMATS = ("folded", "c99", "onnx")
+FORMATS = ("folded", "c99", "onnx", "package")
 # The types that weights may be stored in, and the other options that are heard.
 STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
+STORED["package"] = STORED["c99"]
 STREAM = ("live", "coverage", "rates")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
@@ -18,6 +19,7 @@ HEARD = {
     "c99": (*JUDGED, "sure_share", "name", *STREAM),
     "onnx": (*JUDGED, "features"),
 }
+HEARD["package"] = (*HEARD["c99"], "version")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Options:
     coverage: float = 0.9
     rates: Rates | None = None
     features: bool = False
+    version: str | None = None
 
 
 def check_options(to: str, options: Options, rows_given: bool = False) -> None:

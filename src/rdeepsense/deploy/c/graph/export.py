@@ -1,16 +1,15 @@
-"""A fitted model of windows as a folder of C99, checked before anything is written."""
+"""A fitted model of windows as files of C99, checked before anything is written."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from rdeepsense.deploy.c.export import check_folder, sure_thresholds, write_c99
+from rdeepsense.deploy.c.export import C99, made_c99, sure_thresholds
 from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.graph.report import graph_costs
 from rdeepsense.deploy.c.graph.running import running_quality
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.c.report import C99Report
 from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.deploy.judge import judge
@@ -21,11 +20,8 @@ from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 
 
-def export_graph_c99(
-    fitted: Fitted, folder: Path, options: Options, rows: LabelledRows
-) -> C99Report:
-    """Write the C of a network of windows and the report of it."""
-    check_folder(folder)
+def export_graph_c99(fitted: Fitted, folder: Path, options: Options, rows: LabelledRows) -> C99:
+    """Make the C of a network of windows and the report of it."""
     for name in ("epistemic", "live", "fine_tune"):
         if getattr(options, name):
             raise InputError(
@@ -46,4 +42,4 @@ def export_graph_c99(
     if network.stream is not None:
         stream = StreamCost.of(network.stream, source.model.channels, running)
     costs = graph_costs(network)
-    return write_c99(source, folder, found, options.dtype, rows, costs, stream=stream)
+    return made_c99(source, folder, found, options.dtype, rows, costs, stream=stream)
