@@ -50,7 +50,7 @@ def tolerance(source: Source) -> str:
 
 
 def rows_in_range(source: Source, X: NDArray[Any]) -> NDArray[np.float32]:
-    """Give the first of these rows, drawn ones if there are none, that the model takes as they are."""
+    """Give the first of these rows, or drawn ones, that the model takes as they are."""
     model, network = source.model, source.network
     numbers = model.network_inputs * model.window
     drawn = source.rows_at(np.random.default_rng(0).normal(size=(ROWS, numbers)))

@@ -1,0 +1,104 @@
+"""The sketches of a package, compiled as C++ against stub headers, and what they print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from deploy.package.sketches import COMPILERS, build, run
+from deploy.packages import model, package
+
+pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs g++ or clang++")
+both = pytest.mark.parametrize("compilers", COMPILERS, ids=lambda pair: pair[1])
+GRAVITY, DEGREE = 9.80665, np.pi / 180
+
+
+def printed(line: str) -> tuple[str, float]:
+    """The word and the number of a line such as "walking 0.973"."""
+    word, number = line.removeprefix("not sure, perhaps ").rsplit(" ", 1)
+    return word, float(number)
+
+
+@both
+def test_a_table_is_predicted(packages: Path, compilers: tuple[str, str], tmp_path: Path) -> None:
+    program = build(compilers, packages / "level", "predict", tmp_path / "level", 1)
+    word, number = printed(run([program]).strip())
+    assert word in ("high", "low")
+    program = build(compilers, packages / "tank", "predict", tmp_path / "tank", 2)
+    lines = run([program]).splitlines()
+    assert lines[0] == lines[1]
+    said = lines[0].removeprefix("not sure, perhaps ").split()
+    assert said[:2] == ["output", "0"]
+    source = (packages / "tank/examples/predict/predict.ino").read_text()
+    typical = source.split("typical[TANK_INPUTS] = {")[1].split("}")[0].replace("f", "").split(",")
+    mean, std = model("tank").predict(np.array([typical], float), return_std=True)
+    np.testing.assert_allclose([float(said[2]), float(said[4])], [mean[0], std[0]], atol=0.006)
+    assert number == pytest.approx(1.0, abs=0.5)
+
+
+def _felt(count: int) -> Any:
+    """The samples of the stub's motion sensor, in the units of the log."""
+    k = np.arange(count)
+    ones = np.ones(count)
+    acceleration = [0.2 + 0.05 * (k * 7 % 11 - 5), 0.01 * (k * 5 % 7 - 3), ones]
+    turning = [20.0 * (k * 3 % 5 - 2), 10 * ones, -10 * ones]
+    return np.stack([*(GRAVITY * a for a in acceleration), *(DEGREE * t for t in turning)], 1)
+
+
+@both
+def test_a_motion_sensor_is_read_and_windows_decided_on(
+    packages: Path, compilers: tuple[str, str], tmp_path: Path
+) -> None:
+    """Channels in their order and units: the sketch says what Python says of the same samples."""
+    program = build(compilers, packages / "gait", "motion", tmp_path / "gait", 101)
+    lines = run([program]).splitlines()
+    samples = _felt(101)
+    X = np.stack([samples[start : start + 50] for start in (0, 25, 50)])
+    fitted, told = model("gait"), [line for line in lines if "abstains" not in line]
+    assert len(lines) == 3
+    flagged = fitted.status(X) != 0
+    assert len(told) == 3 - flagged.sum()
+    probs = fitted.predict_proba(X)[~flagged]
+    assert [printed(line)[0] for line in told] == list(fitted.classes_[probs.argmax(1)])
+    np.testing.assert_allclose([printed(line)[1] for line in told], probs.max(1), atol=0.0006)
+
+
+@both
+@pytest.mark.parametrize("name", ["tank", "level", "gait"])
+def test_stored_rows_are_replayed(
+    packages: Path, compilers: tuple[str, str], name: str, tmp_path: Path
+) -> None:
+    program = build(compilers, packages / name, "replay", tmp_path / name, 1)
+    *lines, last = run([program]).splitlines()
+    assert last == "replay passed"
+    assert len(lines) >= 3
+    for line in lines:
+        found, wanted = line.split(": ")[1].removesuffix(", not sure").split(", expected ")
+        assert found.split()[0] == wanted.split()[0] or name == "tank"
+    broken = (packages / name / "examples/replay/stored.h").read_text()
+    assert f"[ROWS * {name.upper()}_OUTPUTS]" in broken
+
+
+@both
+def test_the_rows_are_really_compared(compilers: tuple[str, str], tmp_path: Path) -> None:
+    package("level", tmp_path / "level")
+    stored = tmp_path / "level/examples/replay/stored.h"
+    before, after = stored.read_text().split("expected_probs[", 1)
+    stored.write_text(f"{before}expected_probs[{after.replace('0.', '0.9', 1)}")
+    program = build(compilers, tmp_path / "level", "replay", tmp_path / "build", 1)
+    assert run([program]).splitlines()[-1] == "replay failed"
+
+
+@both
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_every_type_of_weights_replays(
+    compilers: tuple[str, str], dtype: str, tmp_path: Path
+) -> None:
+    for name in ("tank", "gait"):
+        if (name, dtype) == ("gait", "float16"):
+            continue  # networks of windows have no halves
+        package(name, tmp_path / name, dtype)
+        program = build(compilers, tmp_path / name, "replay", tmp_path / "build" / name, 1)
+        assert run([program]).splitlines()[-1] == "replay passed"
