@@ -27,7 +27,7 @@ def _log() -> dict[str, Any]:
     rng, rows = np.random.default_rng(0), 3_000
     walks = np.arange(rows) // 250 % 2 == 1
     log: dict[str, Any] = {"t": np.arange(rows) / RATE, "user": np.repeat(np.arange(6), 500)}
-    for k, name in enumerate("ax ay az gx gy gz".split()):
+    for k, name in enumerate(["ax", "ay", "az", "gx", "gy", "gz"]):
         log[name] = (k == 2) * 9.81 + np.where(walks, 1.5, 0.2) * rng.normal(size=rows)
     log["ax"] += 2.0 * walks
     log["activity"] = np.where(walks, "walking", "resting")
@@ -39,9 +39,7 @@ def model(name: str) -> Any:
     """Fit one of "tank" (numbers), "level" (classes), "gait" (windows)."""
     if name == "gait":
         by: dict[str, Any] = {"by": ["user"], "label": "activity"}
-        w = rds.windows(
-            _log(), time="t", sensors=SENSORS, window="1s", hop="0.5s", rate=RATE, **by
-        )
+        w = rds.windows(_log(), time="t", sensors=SENSORS, window="1s", hop="0.5s", rate=RATE, **by)
         network = DeepSense((3, 3), interval=10, filters=6, hidden=9)
         return rds.RDeepSenseClassifier(network=network, epochs=12, **FIT).fit(w, w.y)
     X, y = _table()
@@ -53,6 +51,4 @@ def model(name: str) -> Any:
 
 def package(name: str, folder: Path, dtype: str = "float32") -> Any:
     """Export one of the models; returns the report."""
-    return rds.export(
-        model(name), folder, to="package", name=name, dtype=dtype, max_nll_change=1.0
-    )
+    return rds.export(model(name), folder, to="package", name=name, dtype=dtype, max_nll_change=1.0)

@@ -1,4 +1,4 @@
-"""Sketches built as Arduino builds them, less its preprocessing: C++ of a sketch, C of a library."""
+"""Sketches built as Arduino builds them: the sketch as C++, its library as C."""
 
 from __future__ import annotations
 
