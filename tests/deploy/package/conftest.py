@@ -1,4 +1,4 @@
-"""The packages of three small models, made once."""
+"""The packages of four small models, made once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deploy.packages import package
 
-NAMES = ("tank", "level", "gait")
+NAMES = ("tank", "level", "gait", "steps")
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deploy.package.conftest import NAMES
 from deploy.package.sketches import COMPILERS, build, run
-from deploy.packages import model, package
+from deploy.packages import RATE, model, package
+
+import rdeepsense as rds
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs g++ or clang++")
 both = pytest.mark.parametrize("compilers", COMPILERS, ids=lambda pair: pair[1])
@@ -52,21 +55,39 @@ def test_a_motion_sensor_is_read_and_windows_decided_on(
     packages: Path, compilers: tuple[str, str], tmp_path: Path
 ) -> None:
     """Channels in their order and units: the sketch says what Python says of the same samples."""
-    program = build(compilers, packages / "gait", "motion", tmp_path / "gait", 101)
+    program = build(compilers, packages / "steps", "motion", tmp_path / "steps", 151)
     lines = run([program]).splitlines()
-    samples = _felt(101)
-    X = np.stack([samples[start : start + 50] for start in (0, 25, 50)])
-    fitted, told = model("gait"), [line for line in lines if "abstains" not in line]
-    assert len(lines) == 3
-    flagged = fitted.status(X) != 0
-    assert len(told) == 3 - flagged.sum()
-    probs = fitted.predict_proba(X)[~flagged]
-    assert [printed(line)[0] for line in told] == list(fitted.classes_[probs.argmax(1)])
-    np.testing.assert_allclose([printed(line)[1] for line in told], probs.max(1), atol=0.0006)
+    fitted, X = model("steps"), _felt(150).reshape(3, 50, 6)
+    assert (fitted.status(X) == 0).all()
+    probs = fitted.predict_proba(X)
+    assert [printed(line)[0] for line in lines] == list(fitted.classes_[probs.argmax(1)])
+    np.testing.assert_allclose([printed(line)[1] for line in lines], probs.max(1), atol=0.0006)
 
 
 @both
-@pytest.mark.parametrize("name", ["tank", "level", "gait"])
+def test_a_motion_sensor_is_a_stream(
+    packages: Path, compilers: tuple[str, str], tmp_path: Path
+) -> None:
+    """With a recipe the sketch pushes samples with their times, and says what rds.Stream says."""
+    if "int gait_push(" not in (packages / "gait/src/gait.h").read_text():
+        pytest.skip("this model's C takes no samples")
+    program = build(compilers, packages / "gait", "motion", tmp_path / "gait", 151)
+    lines = [line.split(" ms: ") for line in run([program]).splitlines()]
+    stream, began = rds.Stream(model("gait")), 4294.0
+    told = [d for k, x in enumerate(_felt(151)) for d in stream.push(began + k / RATE, x)]
+    assert [int(time) for time, _ in lines] == [round(1000 * d.end) for d in told]
+    assert lines[0][1] == "abstains, not enough data"
+    assert len(lines) == 1 + 5
+    for (_, said), decision in zip(lines[1:], told[1:], strict=True):
+        if decision.label is None:
+            assert said == "abstains"
+        else:
+            assert printed(said)[0] == decision.label
+            assert printed(said)[1] == pytest.approx(decision.probability, abs=0.0006)
+
+
+@both
+@pytest.mark.parametrize("name", NAMES)
 def test_stored_rows_are_replayed(
     packages: Path, compilers: tuple[str, str], name: str, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deploy.package.conftest import NAMES
 from deploy.package.sketches import COMPILERS, STUBS, WARNED, run
 
 needs_cmake = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
@@ -54,7 +55,7 @@ def test_a_package_on_its_own_tests_itself(packages: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not COMPILERS or shutil.which("nm") is None, reason="needs compilers and nm")
-@pytest.mark.parametrize("name", ["tank", "level", "gait"])
+@pytest.mark.parametrize("name", NAMES)
 def test_every_symbol_begins_with_the_name(packages: Path, name: str, tmp_path: Path) -> None:
     sources = [*(packages / name / "src").glob("*.c"), packages / name / "examples/replay/replay.c"]
     for source in sources:

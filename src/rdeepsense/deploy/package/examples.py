@@ -20,17 +20,19 @@ from rdeepsense.windowing.recipe import Recipe
 MOST_ROWS, MOST_WINDOWS = 8, 3  # a window takes kilobytes of flash
 LONGEST_WORD = 24
 MOST_DIGITS = 6
+STREAMLESS = {"SAMPLED": False, "STEPWISE": False, "STEPWISE_EXACT": False}
 
 
-def examples(
-    source: Source, header: str, X: NDArray[Any], recipe: Recipe | None
-) -> dict[str, dict[str, str]]:
+def examples(source: Source, X: NDArray[Any], recipe: Recipe | None) -> dict[str, dict[str, str]]:
     """Give the files of each example by name."""
     model = source.model
     rows = _chosen(source, rows_in_range(source, X))
     told = predicted(source.folded, source.network, rows)
     digits = 3 if model.is_classifier else _digits(told[1])
-    switches = source.switches | {"PUSHES": f"int {source.name}_push(" in header}
+    switches = STREAMLESS | source.switches
+    # A stream that runs on is another function than the one whose answers are stored.
+    runs_on = switches["STEPWISE"] and not switches["STEPWISE_EXACT"]
+    switches["REPLAYED"] = switches["SAMPLED"] and not runs_on
     sections = {
         "named.h": _names(source) + ("" if model.is_classifier else f"#define DIGITS {digits}\n"),
         "typical.h": _table(source, "typical", rows[0], "    static "),
@@ -43,7 +45,8 @@ def examples(
         text = Assembly(source.name, switches, sections).text(FILES / file)
         return text.replace("model.h", f"{source.name}.h")
 
-    sections["saying.h"] = assembled("saying.h")
+    for shared in ("why.h", "saying.h"):
+        sections[shared] = assembled(shared)
     first = "predict" if model.window == 1 else "motion"
     return {
         first: {f"{first}.ino": assembled(f"{first}.ino")},

@@ -50,7 +50,7 @@ def write_package(
     source, name = made.source, made.source.name
     number = package_version(version, source.model.source)
     c = {file: text.replace('"model.h"', f'"{name}.h"') for file, text in made.files.items()}
-    sketches = examples(source, c["model.h"], X, recipe)
+    sketches = examples(source, X, recipe)
     files = {
         f"src/{name}.h": c["model.h"],
         f"src/{name}.c": c["model.c"],

@@ -34,7 +34,7 @@ FUNCTIONS = (
         "G",
         "9.80665f",
         ("g", "G", "gn"),
-        "the sensor tells g, the model reads m/s2; 1 for a model of g",
+        "the sensor tells g, the model reads m/s2; 1 for g",
     ),
     Function(
         ("gyr", "rot", "ang"),
@@ -43,7 +43,7 @@ FUNCTIONS = (
         "DEGREE",
         "0.0174532925f",
         ("deg/s", "°/s", "dps"),
-        "the sensor tells degrees a second, the model reads radians; 1 for one of degrees",
+        "it tells degrees a second, the model reads radians; 1 for degrees",
     ),
 )
 

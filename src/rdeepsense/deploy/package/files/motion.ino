@@ -21,7 +21,9 @@ static bool read_motion(float *sample)
     return true;
 }
 
-#if PUSHES
+#if SAMPLED
+#include "why.h"
+
 static model_stream stream;
 
 // micros() begins again every 71 minutes; this does not.
@@ -41,17 +43,17 @@ static void print_decision(const model_decision &decision)
     Serial.print(" ms: ");
 #if CLASSES
     if (decision.label < 0) {
-        Serial.print("abstains, status ");
-        Serial.println(decision.status);
-        return;
+        Serial.print("abstains");
+    } else {
+        Serial.print(names[decision.label]);
+        Serial.print(" ");
+        Serial.print(decision.probability, 3);
     }
-    Serial.print(names[decision.label]);
-    Serial.print(" ");
-    Serial.println(decision.probability, 3);
+    print_why(decision.status);
 #else
-    if (decision.status != MODEL_OK) {
-        Serial.print("abstains, status ");
-        Serial.println(decision.status);
+    if (decision.status & MODEL_NOT_ENOUGH_DATA) {
+        Serial.print("abstains");
+        print_why(decision.status);
         return;
     }
     for (int k = 0; k < MODEL_OUTPUTS; ++k) {
@@ -61,7 +63,8 @@ static void print_decision(const model_decision &decision)
         Serial.print(" between ");
         Serial.print(decision.low[k], DIGITS);
         Serial.print(" and ");
-        Serial.println(decision.high[k], DIGITS);
+        Serial.print(decision.high[k], DIGITS);
+        print_why(decision.status);
     }
 #endif
 }
@@ -94,6 +97,8 @@ void loop()
 #define SAMPLES (MODEL_INPUTS / MODEL_CHANNELS)
 
 static float window[MODEL_INPUTS];
+
+#include "why.h"
 
 #include "saying.h"
 

@@ -18,6 +18,8 @@ static void read_sensors(float *x)
     }
 }
 
+#include "why.h"
+
 #include "saying.h"
 
 void setup()

@@ -11,9 +11,9 @@
 
 #include "stored.h"
 
-#if PUSHES && CLASSES
+#if REPLAYED && CLASSES
 #define PARTS 1
-#elif PUSHES
+#elif REPLAYED
 #define PARTS 2
 #else
 #include "predict_into.h"
@@ -154,7 +154,7 @@ static int tell(int row, void (*line)(const char *text))
 }
 #endif
 
-#if PUSHES
+#if REPLAYED
 static model_stream stream;
 static model_decision decision;
 
@@ -170,7 +170,9 @@ static int predict(const float *x)
         if (model_push(&stream, now, x + t * MODEL_CHANNELS, &scratch) != MODEL_OK) {
             return 1;
         }
-        due += model_decide(&stream, &decision, &scratch);
+        while (model_decide(&stream, &decision, &scratch)) {
+            due += (decision.status & MODEL_NOT_ENOUGH_DATA) == 0; /* of its beginning */
+        }
     }
     for (k = 0; k < MODEL_OUTPUTS; ++k) {
 #if CLASSES

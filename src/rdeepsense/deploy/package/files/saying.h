@@ -13,8 +13,8 @@ static void predict_and_print(const float *x)
         best = probs[k] > probs[best] ? k : best;
     }
     if (status != MODEL_OK) {
-        Serial.print("abstains, status ");
-        Serial.println(status);
+        Serial.print("abstains");
+        print_why(status);
         return;
     }
 #if JUDGES
@@ -37,8 +37,8 @@ static void predict_and_print(const float *x)
     const int status = model_predict(x, mean, std, scratch);
 #endif
     if (status != MODEL_OK) {
-        Serial.print("abstains, status ");
-        Serial.println(status);
+        Serial.print("abstains");
+        print_why(status);
         return;
     }
 #if JUDGES
