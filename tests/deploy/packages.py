@@ -34,15 +34,27 @@ def _log() -> dict[str, Any]:
     return log
 
 
+def _windows(sensors: dict[str, list[str]], label: str, target: str) -> Any:
+    cut: dict[str, Any] = {"window": "1s", "hop": "0.5s", "rate": RATE, "by": ["user"]}
+    return rds.windows(_log(), time="t", sensors=sensors, label=label, target=target, **cut)
+
+
 @cache
 def model(name: str) -> Any:
-    """Fit one of "tank" (numbers), "level" (classes), "gait" (windows), "steps" (the same arrays)."""
+    """Fit a model of a table, "tank" (numbers) or "level" (classes), or one of windows.
+
+    "gait" and "steps" are the same classifier, but the latter was given arrays, which do not say at
+    what rate they were taken; "pulse" predicts numbers.
+    """
+    if name == "pulse":
+        w = _windows({"gyroscope": ["gx", "gy", "gz"], "skin": ["ay"]}, "ax", "mean")
+        small = DeepSense((3, 1), interval=10, filters=4, hidden=6)
+        return rds.RDeepSenseRegressor(network=small, epochs=1, **FIT).fit(w, w.y)
     if name in ("gait", "steps"):
-        by: dict[str, Any] = {"by": ["user"], "label": "activity"}
-        w = rds.windows(_log(), time="t", sensors=SENSORS, window="1s", hop="0.5s", rate=RATE, **by)
+        w = _windows(SENSORS, "activity", "majority")
         network = DeepSense((3, 3), interval=10, filters=6, hidden=9)
-        X = w if name == "gait" else w[:]  # an array does not say at what rate it was taken
-        return rds.RDeepSenseClassifier(network=network, epochs=12, **FIT).fit(X, w.y)
+        given = w if name == "gait" else w[:]
+        return rds.RDeepSenseClassifier(network=network, epochs=12, **FIT).fit(given, w.y)
     X, y = _table()
     if name == "level":
         labels = np.where(y > 5, "high", "low")

@@ -112,14 +112,26 @@ def test_the_rows_are_really_compared(compilers: tuple[str, str], tmp_path: Path
     assert run([program]).splitlines()[-1] == "replay failed"
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("tank", "float16"), ("tank", "int8"), ("steps", "int8")]
+)
+def test_every_type_of_weights_replays(name: str, dtype: str, tmp_path: Path) -> None:
+    package(name, tmp_path / name, dtype)
+    program = build(COMPILERS[0], tmp_path / name, "replay", tmp_path / "build", 1)
+    assert run([program]).splitlines()[-1] == "replay passed"
+
+
 @both
-@pytest.mark.parametrize("dtype", ["float16", "int8"])
-def test_every_type_of_weights_replays(
-    compilers: tuple[str, str], dtype: str, tmp_path: Path
+def test_a_sensor_that_the_board_lacks_is_left_to_the_user(
+    compilers: tuple[str, str], tmp_path: Path
 ) -> None:
-    for name in ("tank", "gait"):
-        if (name, dtype) == ("gait", "float16"):
-            continue  # networks of windows have no halves
-        package(name, tmp_path / name, dtype)
-        program = build(compilers, tmp_path / name, "replay", tmp_path / "build" / name, 1)
-        assert run([program]).splitlines()[-1] == "replay passed"
+    """A number of windows, of a gyroscope and of something else: its channel is NAN, and said."""
+    package("pulse", tmp_path / "pulse")
+    sketch = (tmp_path / "pulse/examples/motion/motion.ino").read_text()
+    assert "    sample[0] = DEGREE * x;\n" in sketch
+    assert "    sample[3] = NAN; // ay: your own sensor\n" in sketch
+    assert "acceleration" not in sketch
+    program = build(compilers, tmp_path / "pulse", "motion", tmp_path / "motion", 60)
+    assert "abstains" in run([program])
+    program = build(compilers, tmp_path / "pulse", "replay", tmp_path / "replay", 1)
+    assert run([program]).endswith("replay passed\n")
