@@ -48,11 +48,11 @@ def model(name: str) -> Any:
     """
     if name == "pulse":
         w = _windows({"gyroscope": ["gx", "gy", "gz"], "skin": ["ay"]}, "ax", "mean")
-        small = DeepSense((3, 1), interval=10, filters=4, hidden=6)
+        small = DeepSense((3, 1), interval=5, filters=4, hidden=6)
         return rds.RDeepSenseRegressor(network=small, epochs=1, **FIT).fit(w, w.y)
     if name in ("gait", "steps"):
         w = _windows(SENSORS, "activity", "majority")
-        network = DeepSense((3, 3), interval=10, filters=6, hidden=9)
+        network = DeepSense((3, 3), interval=5, filters=6, hidden=9)
         given = w if name == "gait" else w[:]
         return rds.RDeepSenseClassifier(network=network, epochs=12, **FIT).fit(given, w.y)
     X, y = _table()
@@ -62,6 +62,7 @@ def model(name: str) -> Any:
     return rds.RDeepSenseRegressor(hidden=(8, 8), epochs=3, **FIT).fit(X, y)
 
 
-def package(name: str, folder: Path, dtype: str = "float32") -> Any:
+def package(name: str, folder: Path, dtype: str = "float32", **more: Any) -> Any:
     """Export one of the models; returns the report."""
-    return rds.export(model(name), folder, to="package", name=name, dtype=dtype, max_nll_change=1.0)
+    options: dict[str, Any] = {"name": name, "dtype": dtype, "max_nll_change": 1.0, **more}
+    return rds.export(model(name), folder, to="package", **options)

@@ -64,13 +64,26 @@ def test_a_motion_sensor_is_read_and_windows_decided_on(
     np.testing.assert_allclose([printed(line)[1] for line in lines], probs.max(1), atol=0.0006)
 
 
+def need_samples(packages: Path) -> None:
+    if "int gait_push(" not in (packages / "gait/src/gait.h").read_text():
+        pytest.skip("this model's C takes no samples")
+
+
+def test_a_stream_that_runs_on_replays_whole_windows(packages: Path, tmp_path: Path) -> None:
+    """It is another function than that of the stored answers, so these are of predict."""
+    need_samples(packages)
+    package("gait", tmp_path / "gait", stream="running")
+    for example in ("replay", "motion"):
+        program = build(COMPILERS[0], tmp_path / "gait", example, tmp_path / example, 60)
+        assert run([program]).count("replay passed") == (60 if example == "replay" else 0)
+
+
 @both
 def test_a_motion_sensor_is_a_stream(
     packages: Path, compilers: tuple[str, str], tmp_path: Path
 ) -> None:
     """With a recipe the sketch pushes samples with their times, and says what rds.Stream says."""
-    if "int gait_push(" not in (packages / "gait/src/gait.h").read_text():
-        pytest.skip("this model's C takes no samples")
+    need_samples(packages)
     program = build(compilers, packages / "gait", "motion", tmp_path / "gait", 151)
     lines = [line.split(" ms: ") for line in run([program]).splitlines()]
     stream, began = rds.Stream(model("gait")), 4294.0
