@@ -333,6 +333,22 @@ def test_an_earlier_export_is_replaced_where_asked(run: Any, model: Path) -> Non
     assert sorted(p.name for p in Path("out").iterdir()) == FILES
 
 
+def test_a_package(run: Any, model: Path) -> None:
+    command = ("export", model, "--to", "package", "-o", "tank", "--name", "tank")
+    result = run(*command, "--package-version", "2.1.0")
+    assert result.code == 0, result.err
+    assert "wrote tank: tank 2.1.0, 21 files; README.md first" in result.out
+    assert "\nversion=2.1.0\n" in Path("tank/library.properties").read_text()
+    result = run(*command)
+    assert (result.code, "--overwrite replaces it" in result.err) == (1, True)
+    result = run(*command, "--overwrite", "--package-version", "two")
+    assert "--package-version two is no semantic version" in result.err
+    assert run(*command, "--overwrite").code == 0
+    assert "2.1.0" not in Path("tank/library.properties").read_text()
+    result = run("export", model, "--to", "c99", "-o", "c", "--package-version", "2.1.0")
+    assert "--package-version 2.1.0 is not for --to c99" in result.err
+
+
 def test_a_model_without_rows(run: Any, tmp_path: Path, csv: Path) -> None:
     frame = pl.read_csv(csv)
     estimator = rds.RDeepSenseRegressor(keep_rows=0, **FIT, effort="quick")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -38,6 +39,30 @@ def test_a_folder_is_replaced_as_one(tmp_path: Path) -> None:
     assert held(folder) == NEW, "a file of the old export alone must go too"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o750
     assert os.listdir(tmp_path) == ["firmware"]
+
+
+@pytest.mark.usefixtures("way")
+def test_folders_within_are_of_the_same_piece(tmp_path: Path) -> None:
+    folder, own = tmp_path / "package", ("src/a", "src/deep/b", "c")
+    write_folder(folder, {"src/a": "old", "src/deep/b": "old", "c": "old"}, own)
+    assert (folder / "src/deep/b").read_text() == "old"
+    write_folder(folder, {"src/a": "new"}, own)
+    assert sorted(path.name for path in folder.rglob("*")) == ["a", "src"]
+    for stranger in ("src/notes", "src/deep/notes", "c/notes"):
+        write_folder(folder, {"src/a": "new"}, own)
+        (folder / stranger).parent.mkdir(exist_ok=True)
+        (folder / stranger).write_text("mine")
+        with pytest.raises(InputError, match="holds '(notes|deep|c)', which is no part of an exp"):
+            write_folder(folder, {"src/a": "newer"}, own if stranger != "c/notes" else own[:2])
+        assert (folder / stranger).read_text() == "mine"
+        assert (folder / "src/a").read_text() == "new"
+        (folder / stranger).unlink()
+    (tmp_path / "elsewhere").mkdir()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "src").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="holds 'src'"):
+        write_folder(folder, {"src/a": "newer"}, own)
 
 
 def test_this_system_exchanges_at_once(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def writers(models: list[Any]) -> Mapping[str, Callable[[Path, int], object]]:
         write_cell(path, {"name": "a cell"}, {"nll": [which + 0.5] * 200})
 
     def folder(path: Path, which: int) -> None:
-        texts = [{"a": "old", "b": "old", "gone": "old"}, {"a": "new", "b": "new"}]
-        folders.write_folder(path, texts[which], ("a", "b", "gone"))
+        texts = [{"a": "old", "in/b": "old", "gone": "old"}, {"a": "new", "in/b": "new"}]
+        folders.write_folder(path, texts[which], ("a", "in/b", "gone"))
 
     return {
         "folder": folder,

@@ -48,6 +48,7 @@ OPTIONS = {
     "features": "--features",
     "stream": "--stream",
     "hop": "--hop",
+    "version": "--package-version",
 }
 
 
@@ -57,6 +58,7 @@ class Format(StrEnum):
     folded = "folded"
     c99 = "c99"
     onnx = "onnx"
+    package = "package"
 
 
 class Dtype(StrEnum):
@@ -86,16 +88,23 @@ def export(
     to: Annotated[
         Format,
         typer.Option(
-            help="folded: numpy alone runs it; c99: C source; onnx: ONNX Runtime runs it."
+            help="folded: numpy alone runs it; c99: C source; onnx: ONNX Runtime runs it; package: "
+            "the C as a library of Arduino, PlatformIO, Zephyr and ESP-IDF, with c99's options."
         ),
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="File (folded, onnx) or folder (c99).")
+        Path, typer.Option("-o", "--output", help="File (folded, onnx) or folder (c99, package).")
     ],
     dtype: Annotated[
         Dtype, typer.Option(help="c99, onnx: how weights are stored; onnx has no float16.")
     ] = Dtype.float32,
-    name: Annotated[str, typer.Option(help="c99: beginning of every name in the C.")] = "model",
+    name: Annotated[
+        str, typer.Option(help="c99: beginning of every name in the C; package: the library's.")
+    ] = "model",
+    package_version: Annotated[
+        str | None,
+        typer.Option(help="package: such as 1.2.0; by default it names the model by its digest."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -154,12 +163,12 @@ def export(
     quiet: Quiet = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a model as plain layers that numpy alone runs, as C99 for firmware, or as ONNX."""
+    """Write a model as plain layers that numpy alone runs, as C99 or packages, or as ONNX."""
     from rdeepsense.deploy.export import export as export_model
     from rdeepsense.progress import progress_for
 
     terminal = Terminal(quiet)
-    if to is not Format.c99:
+    if to not in (Format.c99, Format.package):
         inputs = (model, *([] if data is None else [data]))
         check_outputs({"--output": output}, inputs, overwrite)
     elif not overwrite and (output / "report.json").exists():
@@ -183,6 +192,7 @@ def export(
             features=features,
             stream=None if stream is None else stream.value,
             hop=hop,
+            version=package_version,
             progress=progress_for(not quiet),
         )
     _report(terminal, report, fine_tune)
@@ -217,12 +227,15 @@ def _rows(
 def _report(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
     from rdeepsense.deploy.c.report import C99Report
     from rdeepsense.deploy.onnx.export import OnnxReport
+    from rdeepsense.deploy.package.export import PackageReport
 
     path = report.path
     if isinstance(report, C99Report):
         _report_cost(terminal, report)
         _report_quality(terminal, report.quality, fine_tune)
         files = "model.h, model.c, weights.c, selftest.c, README.md, report.json"
+        if isinstance(report, PackageReport):
+            files = f"{report.name} {report.version}, {len(report.files)} files; README.md first"
         terminal.line(f"wrote {path}: {files}")
     elif isinstance(report, OnnxReport):
         terminal.line(f"ONNX Runtime   {report.agreement}")

@@ -9,13 +9,14 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from rdeepsense.adaptation.rates import Rates
-from rdeepsense.deploy.c.export import export_c99
+from rdeepsense.deploy.c.export import check_folder, export_c99
 from rdeepsense.deploy.c.graph.export import export_graph_c99
 from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.folded_form import folded_form, has_graph
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
+from rdeepsense.deploy.package.export import check_package, write_package
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
@@ -42,6 +43,7 @@ def export(
     stream: str | None = None,
     smoothing: Smoothing | None = None,
     hop: str | float | None = None,
+    version: str | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -56,9 +58,10 @@ def export(
         connected with ReLU go to every format with every option; DeepSense, and networks of your
         own of Conv1d, Conv2d, GRU, LSTM and Linear layers, to every format; others to ONNX alone.
         Of one that was adapted, what it has learnt goes into the last layer.
-    path : the file to write; for "c99" the folder.
+    path : the file to write; for "c99" and "package" the folder.
     to : "folded" (one file that `rdeepsense.deploy.load` runs with numpy alone), "c99" (C source
-        for firmware) or "onnx" (for ONNX Runtime).
+        for firmware), "package" (the same C as a library of Arduino, PlatformIO, Zephyr and ESP-IDF
+        at once; it takes what "c99" does) or "onnx" (for ONNX Runtime).
     dtype : how weights are stored: "float32", "float16" (c99) or "int8" (c99, onnx).
     rows : labelled rows (X, y) to calibrate int8 on and to judge the export by; the rows that the
         model kept where None (c99, onnx).
@@ -67,7 +70,7 @@ def export(
     max_nll_change : by how much the negative log-likelihood of those rows may rise (c99, onnx).
     sure_share : share of the rows that `is_sure` shall accept (c99).
     fine_tune : where int8 is beyond `max_nll_change`, train the weights to round better.
-    name : beginning of every name in the C (c99).
+    name : beginning of every name in the C (c99); also what the library is called (package).
     live : the C also learns on from labels, as `model.live()` does: `model_live` and
         `model_observe` (c99; numbers, not classes).
     coverage : of the intervals that it tracks (c99, live).
@@ -84,6 +87,7 @@ def export(
         groups that it left out, or what is believed without.
     hop : how far apart the windows of that stream are, such as "0.5s" (c99, folded); by default as
         the model's own were. Intervals are kept where they divide it.
+    version : of the library, such as "1.2.0"; None names the model by its digest (package).
     progress : told how far fine-tuning is.
 
     Returns
@@ -109,14 +113,23 @@ def export(
         stream,
         smoothing,
         hop,
+        version,
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
-    if to == "c99":
+    if to in ("c99", "package"):
+        if to == "c99":
+            check_folder(place)
+        else:
+            check_package(place, name, version)
         labelled = LabelledRows.of(fitted, rows)
         if has_graph(fitted):
-            return export_graph_c99(fitted, place, options, labelled)
-        return export_c99(fitted, place, options, labelled, progress)
+            made = export_graph_c99(fitted, place, options, labelled)
+        else:
+            made = export_c99(fitted, place, options, labelled, progress)
+        if to == "c99":
+            return made.write()
+        return write_package(made, labelled.X, fitted.recipe, version)
     check_steady(fitted, to)
     fitted = settled(fitted, epistemic)
     if to == "folded":

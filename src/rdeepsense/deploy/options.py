@@ -9,9 +9,10 @@ from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
 from rdeepsense.windowing.smoothing import Smoothing
 
-FORMATS = ("folded", "c99", "onnx")
+FORMATS = ("folded", "c99", "onnx", "package")
 # The types that weights may be stored in, and the other options that are heard.
 STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
+STORED["package"] = STORED["c99"]
 STREAM = ("live", "coverage", "rates")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
@@ -19,6 +20,7 @@ HEARD = {
     "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", "hop", *STREAM),
     "onnx": (*JUDGED, "features"),
 }
+HEARD["package"] = (*HEARD["c99"], "version")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Options:
     stream: str | None = None
     smoothing: Smoothing | None = None
     hop: str | float | None = None
+    version: str | None = None
 
 
 def check_options(to: str, options: Options, rows_given: bool = False) -> None:

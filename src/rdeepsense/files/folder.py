@@ -27,16 +27,22 @@ _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 def write_folder(folder: Path, files: Mapping[str, str], own: Collection[str]) -> None:
     """Write a folder of texts: whatever happens, all its files are old or all are new.
 
-    A folder that is there is replaced as one, if it holds nothing but files named in `own`.
+    A name may have folders before it, such as "src/model.c". A folder that is there is replaced as
+    one, if it holds nothing but files named in `own`.
     """
     with naming(folder):
         target = real(folder)
         with hidden_beside(target, os.mkdir) as beside:
+            inner = {parent for name in files for parent in Path(name).parents} - {Path(".")}
+            for parent in sorted(inner):
+                (beside / parent).mkdir()
             for name, text in files.items():
                 with (beside / name).open("wb") as file:
                     file.write(text.encode())
                     file.flush()
                     os.fsync(file.fileno())
+            for parent in inner:
+                sync_folder(beside / parent)
             sync_folder(beside)
             if target.exists():
                 _take_place(beside, target, own)
@@ -48,9 +54,13 @@ def write_folder(folder: Path, files: Mapping[str, str], own: Collection[str]) -
 
 def check_strangers(folder: Path, own: Collection[str], name: Path | None = None) -> None:
     """Refuse a folder, called by its name, that holds anything but files of ours."""
-    found = sorted(set(os.listdir(folder)) - set(own))
-    if found:
-        raise InputError(f"{name or folder}: holds {found[0]!r}, which is no part of an export")
+    for found in sorted(os.listdir(folder)):
+        below = {one.removeprefix(f"{found}/") for one in own if one.startswith(f"{found}/")}
+        place = folder / found
+        if below and place.is_dir() and not place.is_symlink():
+            check_strangers(place, below, (name or folder) / found)
+        elif found not in own:
+            raise InputError(f"{name or folder}: holds {found!r}, which is no part of an export")
 
 
 def _take_place(beside: Path, target: Path, own: Collection[str]) -> None:

@@ -1,9 +1,10 @@
-"""A fitted model as a folder of C99, checked before anything is written."""
+"""A fitted model as files of C99, checked before anything is written."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +44,33 @@ from rdeepsense.progress import Progress
 FILES = ("model.h", "model.c", "weights.c", "selftest.c", "README.md", "report.json")
 
 
+@dataclass(frozen=True)
+class C99:
+    """The files of C that a model became, not yet written, and the report of them."""
+
+    source: Source
+    files: dict[str, str]
+    report: C99Report
+
+    def write(self) -> C99Report:
+        """Write the folder, with a README and the report."""
+        content = self.report.to_json()
+        more = {
+            "README.md": readme(self.source, content),
+            "report.json": json.dumps(content, indent=2, allow_nan=False) + "\n",
+        }
+        write_folder(self.report.path, self.files | more, FILES)
+        return self.report
+
+
 def export_c99(
     fitted: Fitted,
     folder: Path,
     options: Options,
     rows: LabelledRows,
     progress: Progress | None = None,
-) -> C99Report:
-    """Write the C of a model and the report of it."""
-    check_folder(folder)
+) -> C99:
+    """Make the C of a model and the report of it."""
     check_unsampled(options)
     plain = settled(fitted, options.epistemic)
     folded = replace(
@@ -71,7 +90,7 @@ def export_c99(
         [str(layer.weight.dtype) for layer in network.layers],
     )
     laplace, embedding = folded.output.laplace, folded.layers.embedding
-    return write_c99(
+    return made_c99(
         source,
         folder,
         found,
@@ -84,7 +103,7 @@ def export_c99(
     )
 
 
-def write_c99(
+def made_c99(
     source: Source,
     folder: Path,
     found: Quality | None,
@@ -96,8 +115,8 @@ def write_c99(
     live: LiveCost | None = None,
     stream: StreamCost | None = None,
     samples: SampledCost | None = None,
-) -> C99Report:
-    """Write the folder of a source, with what was found out about it."""
+) -> C99:
+    """Give the files of a source, with what was found out about it."""
     files = {
         "model.h": header(source),
         "model.c": source.code(),
@@ -121,19 +140,15 @@ def write_c99(
         stream,
         samples,
     )
-    content = report.to_json()
-    files["README.md"] = readme(source, content)
-    files["report.json"] = json.dumps(content, indent=2, allow_nan=False) + "\n"
-    write_folder(folder, files, FILES)
-    return report
+    return C99(source, files, report)
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything but an earlier export."""
+def check_folder(folder: Path, own: Collection[str] = FILES) -> None:
+    """Refuse a folder that holds anything but files of an earlier export."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; give the name of a folder")
     if folder.exists():
-        check_strangers(folder, FILES)
+        check_strangers(folder, own)
     if folder.resolve() == Path.cwd():
         raise InputError(
             f"{folder}: is the folder you are in, and an export replaces its folder as one; give "

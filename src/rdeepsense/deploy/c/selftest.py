@@ -26,8 +26,7 @@ def selftest(source: Source, X: NDArray[Any]) -> str:
 def rows_section(source: Source, X: NDArray[Any]) -> str:
     """The section of selftest.c that is the model's own: rows, and what it says of them."""
     name = source.name.upper()
-    rows = _rows(source, X)
-    embedded_bytes = source.switches["EMBEDDED"] and source.switches["INT8"]
+    rows = rows_in_range(source, X)
     vectors = [table("float", "inputs", rows, f"ROWS * {name}_INPUTS")]
     told = predicted(source.folded, source.network, rows)
     for result, values in zip(source.model.results, told, strict=True):
@@ -36,7 +35,7 @@ def rows_section(source: Source, X: NDArray[Any]) -> str:
         *(t.declaration() for t in source.tables),
         "",
         f"#define ROWS {len(rows)}",
-        f"#define TOLERANCE {OF_EMBEDDED_BYTES if embedded_bytes else TOLERANCE}",
+        f"#define TOLERANCE {tolerance(source)}",
         f"#define CHECKSUM {checksum(source.tables)}u",
         "#define ADD_TABLES" + "".join(f" \\\n    {_added(t)}" for t in source.tables),
         "",
@@ -44,7 +43,14 @@ def rows_section(source: Source, X: NDArray[Any]) -> str:
     return "\n".join(lines + [f"static {vector}" for vector in vectors])
 
 
-def _rows(source: Source, X: NDArray[Any]) -> NDArray[np.float32]:
+def tolerance(source: Source) -> str:
+    """Give what a prediction may be apart from the expected one, in probability or in std."""
+    embedded_bytes = source.switches["EMBEDDED"] and source.switches["INT8"]
+    return OF_EMBEDDED_BYTES if embedded_bytes else TOLERANCE
+
+
+def rows_in_range(source: Source, X: NDArray[Any]) -> NDArray[np.float32]:
+    """Give the first of these rows, or drawn ones, that the model takes as they are."""
     model, network = source.model, source.network
     numbers = model.network_inputs * model.window
     drawn = source.rows_at(np.random.default_rng(0).normal(size=(ROWS, numbers)))

@@ -1,11 +1,11 @@
-"""A fitted model of windows as a folder of C99, checked before anything is written."""
+"""A fitted model of windows as files of C99, checked before anything is written."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from rdeepsense.deploy.c.export import check_folder, check_unsampled, sure_thresholds, write_c99
+from rdeepsense.deploy.c.export import C99, check_unsampled, made_c99, sure_thresholds
 from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.graph.decided import decided_quality
 from rdeepsense.deploy.c.graph.report import graph_costs
@@ -14,7 +14,6 @@ from rdeepsense.deploy.c.graph.sampled import Sampled
 from rdeepsense.deploy.c.graph.sampled_cost import SampledCost
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.c.report import C99Report
 from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.deploy.folded.facts import Facts
@@ -28,11 +27,8 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.windowing.sampling import Sampling
 
 
-def export_graph_c99(
-    fitted: Fitted, folder: Path, options: Options, rows: LabelledRows
-) -> C99Report:
-    """Write the C of a network of windows and the report of it."""
-    check_folder(folder)
+def export_graph_c99(fitted: Fitted, folder: Path, options: Options, rows: LabelledRows) -> C99:
+    """Make the C of a network of windows and the report of it."""
     for name in ("epistemic", "live", "fine_tune"):
         if getattr(options, name):
             raise InputError(
@@ -62,7 +58,7 @@ def export_graph_c99(
         work, outputs = source.multiply_adds, source.model.outputs
         samples = SampledCost.of(sampled, work, network.stream, outputs, decided)
     costs = graph_costs(network)
-    return write_c99(
+    return made_c99(
         source, folder, found, options.dtype, rows, costs, stream=stream, samples=samples
     )
 

@@ -1,0 +1,1 @@
+"""A fitted model as one folder that Arduino, PlatformIO, Zephyr and ESP-IDF all take."""

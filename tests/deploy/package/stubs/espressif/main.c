@@ -1,0 +1,24 @@
+/* Two models in one firmware. */
+#include <gait.h>
+#include <tank.h>
+
+#include <stdio.h>
+
+static float scratch[(GAIT_SCRATCH_BYTES + TANK_SCRATCH_BYTES + 3) / 4];
+
+void app_main(void);
+
+void app_main(void)
+{
+    static float window[GAIT_INPUTS], row[TANK_INPUTS];
+    float probs[GAIT_OUTPUTS], mean[TANK_OUTPUTS], std[TANK_OUTPUTS];
+    window[0] = row[0] = 1e30f;
+    printf("gait %d, ", gait_predict(window, probs, scratch) == GAIT_OUT_OF_RANGE);
+    printf("tank %d\n", tank_predict(row, mean, std, scratch) == TANK_OUT_OF_RANGE);
+}
+
+int main(void)
+{
+    app_main();
+    return 0;
+}
