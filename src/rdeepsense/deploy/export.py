@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from numpy.typing import ArrayLike
 
 from rdeepsense.adaptation.rates import Rates
+from rdeepsense.calibration.reject import RejectOption
 from rdeepsense.deploy.c.export import export_c99
 from rdeepsense.deploy.c.graph.export import export_graph_c99
 from rdeepsense.deploy.fold_adapted import check_steady, settled
@@ -17,6 +19,7 @@ from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.watch import Watch
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.progress import Progress
 
@@ -37,6 +40,8 @@ def export(
     coverage: float = 0.9,
     rates: Rates | None = None,
     features: bool = False,
+    reject: RejectOption | float | None = None,
+    novelty: bool | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -70,6 +75,11 @@ def export(
         groups that it left out, or the default where it was given none (c99, live).
     features : the last hidden layer's numbers come out as well, as "features", so that the host
         can learn on (onnx, float32; fully-connected networks).
+    reject : rows less sure than this have `Status.UNSURE`: a fitted `rdeepsense.RejectOption` whose
+        score is "predicted", or the share of the labelled rows to accept. None flags none.
+    novelty : rows unlike those trained on have `Status.UNLIKE`, by a density of the inputs of at
+        most 8 kB; 1 % of healthy rows are to be flagged. None is where `model.fit_novelty` was
+        called; True fits it to the labelled rows otherwise (folded, c99).
     progress : told how far fine-tuning is.
 
     Returns
@@ -92,6 +102,8 @@ def export(
         coverage,
         rates,
         features,
+        reject,
+        novelty,
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
@@ -101,8 +113,10 @@ def export(
             return export_graph_c99(fitted, place, options, labelled)
         return export_c99(fitted, place, options, labelled, progress)
     check_steady(fitted, to)
-    fitted = settled(fitted, epistemic)
+    plain = settled(fitted, epistemic)
     if to == "folded":
-        save(folded_form(fitted, epistemic), place)
+        folded = folded_form(plain, epistemic)
+        watch = Watch.of(fitted, LabelledRows.of(fitted), options)
+        save(replace(folded, facts=watch.on(folded.facts)), place)
         return ExportReport(to, place, None)
-    return export_onnx(fitted, place, options, LabelledRows.of(fitted, rows), progress)
+    return export_onnx(plain, place, options, LabelledRows.of(fitted, rows), progress)

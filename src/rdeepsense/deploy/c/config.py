@@ -8,6 +8,7 @@ from rdeepsense.deploy.c.links import macros
 from rdeepsense.deploy.c.narrowing import narrow_config
 from rdeepsense.deploy.c.tables import Table, is_shifted
 from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.c.watch import watch_config
 from rdeepsense.deploy.quantise import BLOCK, BYTE, Int8Network
 from rdeepsense.guard import EMBEDDING_REACH
 from rdeepsense.link import OPERATIONS, LocationWidth
@@ -35,6 +36,8 @@ def switches(model: CModel) -> dict[str, bool]:
         "REFUSES_NAN": model.missing == "refuse",
         "GUARD": model.guard is not None,
         "JUDGES": model.sure is not None,
+        "REFUSES": model.refusal is not None,
+        "NOVELTY": model.novelty is not None,
         "LAPLACE": laplace is not None,
         "LAPLACE_READS_HIDDEN": laplace is not None and model.hidden > 0,
         "LAPLACE_READS_INPUTS": laplace is not None and model.hidden + 1 < len(laplace.root),
@@ -81,6 +84,7 @@ def config(model: CModel, tables: list[Table]) -> str:
         lines += narrow_config(model.narrowing, model.hidden)
     if model.live is not None:
         lines += model.live.config(model.hidden)
+    lines += watch_config(model)
     link = link_macros(model)[0]
     return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
 
@@ -109,6 +113,7 @@ def link_macros(model: CModel) -> tuple[str, set[str]]:
     needed = set() if model.laplace is None else {"sqrt"}
     needed |= set() if model.narrowing is None else {"sqrt"}
     needed |= set() if model.live is None else {"sqrt", "exp"}
+    needed |= set() if model.novelty is None or model.window == 1 else {"sqrt"}
     if not isinstance(model.link, LocationWidth):
         return "", needed
     outputs = f"{model.name.upper()}_OUTPUTS"

@@ -34,6 +34,7 @@ from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.quality import Quality
+from rdeepsense.deploy.watch import UNWATCHED, Watch
 from rdeepsense.errors import InputError
 from rdeepsense.files import check_strangers, write_folder
 from rdeepsense.fitting.fitted import Fitted
@@ -63,7 +64,9 @@ def export_c99(
     live = None
     if options.live:
         live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
-    source = Source(folded, network, options.name, sure, live)
+    watch = Watch.of(fitted, rows, options)
+    watched = replace(folded, facts=watch.on(folded.facts))
+    source = Source(watched, network, options.name, sure, live)
     costs = layer_costs(
         [layer.weight for layer in folded.layers.dense],
         [str(layer.weight.dtype) for layer in network.layers],
@@ -79,6 +82,7 @@ def export_c99(
         epistemic=None if laplace is None else EpistemicCost.of(laplace),
         embedding=None if embedding is None else EmbeddingCost.of(embedding),
         live=None if live is None else LiveCost.of(live, source.model.outputs),
+        watch=watch,
     )
 
 
@@ -93,6 +97,7 @@ def write_c99(
     embedding: EmbeddingCost | None = None,
     live: LiveCost | None = None,
     stream: StreamCost | None = None,
+    watch: Watch = UNWATCHED,
 ) -> C99Report:
     """Write the folder of a source, with what was found out about it."""
     files = {
@@ -116,6 +121,7 @@ def write_c99(
         embedding,
         live,
         stream,
+        watch,
     )
     content = report.to_json()
     files["README.md"] = readme(source, content)

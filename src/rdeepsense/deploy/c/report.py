@@ -16,6 +16,7 @@ from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.report import ExportReport
+from rdeepsense.deploy.watch import UNWATCHED, Watch
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ class C99Report(ExportReport):
     embedding: EmbeddingCost | None = None
     live: LiveCost | None = None
     stream: StreamCost | None = None
+    watch: Watch = UNWATCHED
 
     @property
     def kept_float32(self) -> list[int]:
@@ -140,6 +142,7 @@ class C99Report(ExportReport):
             "embedding": self.embedding,
             "live": self.live,
             "stream": self.stream,
+            "novelty": self.watch.report,
         }
         known = {name: asdict(part) for name, part in parts.items() if part is not None}
         return {
@@ -159,6 +162,7 @@ class C99Report(ExportReport):
             "bytes": asdict(self.bytes),
             "quality": self.quality_json(),
             "sure": None if self.sure is None else list(self.sure),
+            "reject": None if (refusal := self.watch.refusal) is None else refusal.to_json(),
         }
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.encoding import encoding_arrays
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.narrowing import narrow_arrays, narrow_lengths
+from rdeepsense.deploy.c.watch import watch_arrays, watch_lengths
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.deploy.stored_embedding import StoredEmbedding
@@ -95,6 +96,11 @@ def shared_tables(model: CModel) -> list[Table]:
         tables.append(Table("float", "fallback", model.guard.fallback))
         if model.missing != "refuse":
             tables.append(Table("int8_t", "takes_nan", model.guard.missing.astype(np.int8)))
+    watched = watch_arrays(model)
+    tables += [
+        Table("int8_t" if one.dtype == np.int8 else "float", name, one)
+        for name, one in watched.items()
+    ]
     return tables
 
 
@@ -103,6 +109,7 @@ def lengths(model: CModel) -> dict[str, int]:
     inputs, outputs, widths = model.network_inputs, model.outputs, model.widths
     found = dict.fromkeys(("centre", "per_scale", "per_step"), inputs)
     found |= dict.fromkeys(("low", "high", "takes_nan", "levels"), model.inputs)
+    found |= watch_lengths(model)
     if (encoding := model.encoding) is not None:
         if encoding.width != inputs:
             raise InputError(f"the encoding makes {encoding.width} numbers of a row, not {inputs}")

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
+from rdeepsense.deploy.folded.novelty import CompactNovelty
+from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
@@ -51,10 +53,18 @@ class Facts:
     version: str = ""  # of rdeepsense, when the model was trained
     source: str = ""  # digest of the model
     window: tuple[int, ...] = ()  # axes of a row before that of the inputs: the times of a window
+    refusal: Refusal | None = None  # None where no reject option was exported
+    novelty: CompactNovelty | None = None
 
     @property
     def is_classifier(self) -> bool:
         return self.classes is not None
+
+    def numbers(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the inputs of rows that are no categories."""
+        if self.encoding is None or not self.encoding.categories:
+            return X
+        return X[:, list(self.encoding.numbers)]
 
     def floats(self, X: ArrayLike) -> NDArray[Any]:
         """Return X as (rows, inputs) floats, whatever they are; levels by name become codes."""

@@ -13,6 +13,7 @@ from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.tables import Table, shared_tables
 from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.c.watch import watch_config
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 
 STREAM = """
@@ -110,6 +111,7 @@ class GraphSource(Source):
             lines += [f"#define FOUND {found}", f"#define TOP {top}"]
             lines.append(f"#define POOLS_MEAN {int(self.stream.mean)}")
             lines.append(f"#define RUNNING_FACTOR {number(self.running)}")
+        lines += watch_config(self.model)
         link = link_macros(self.model)[0]
         return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
 

@@ -79,7 +79,7 @@ static void look_out(const model_state *state, model_row *row)
 int model_live(model_state *state, const float *x, model_row *row, float *mean, float *std,
                float *low, float *high, void *scratch)
 {
-    const int status = model_predict(x, row->mean, row->std, scratch);
+    int status = model_predict(x, row->mean, row->std, scratch);
     float own[MODEL_FILTERS + 1], spread = 0.0f;
     unsigned f, i, k;
     if (size_of(row->std[0]) >= INFINITE) {
@@ -117,6 +117,9 @@ int model_live(model_state *state, const float *x, model_row *row, float *mean, 
         low[k] = row->low[k] = mean[k] - reach;
         high[k] = row->high[k] = mean[k] + reach;
     }
+#if REFUSES
+    status = (status & ~MODEL_UNSURE) | unsure(status, std);
+#endif
     return status;
 }
 

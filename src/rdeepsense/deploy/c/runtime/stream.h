@@ -17,9 +17,11 @@ static int noted(uint8_t *status, uint32_t *seen, int now)
 #if CLASSES
 #define RESULTS float *probs
 #define WRITTEN probs
+#define JUDGED probs
 #else
 #define RESULTS float *mean, float *std
 #define WRITTEN mean, std
+#define JUDGED std
 #endif
 
 static int unready(RESULTS)
@@ -56,6 +58,9 @@ int model_push_interval(model_window *state, const float *x, RESULTS, void *scra
             state->found[t][i] = state->found[t + 1][i];
         }
     }
+#if NOVELTY
+    note(x, state->summary);
+#endif
     status = noted(state->status, &state->seen, interval(x, state->found[MODEL_INTERVALS - 1], w));
     if (state->seen < MODEL_INTERVALS) {
         return status | unready(WRITTEN);
@@ -66,7 +71,14 @@ int model_push_interval(model_window *state, const float *x, RESULTS, void *scra
         gather(w->top, t == 0, w);
     }
     columns(w);
-    return finish(status, w, WRITTEN);
+    status = finish(status, w, WRITTEN);
+#if NOVELTY
+    status |= unlike(status, noted_surprise(state->summary));
+#endif
+#if REFUSES
+    status |= unsure(status, JUDGED);
+#endif
+    return status;
 }
 
 void model_begin_run(model_running *state)
@@ -84,6 +96,9 @@ int model_run_interval(model_running *state, const float *x, RESULTS, void *scra
     work *w = scratch;
     int status = noted(state->status, &state->seen, interval(x, w->found, w));
     unsigned t, k;
+#if NOVELTY
+    note(x, state->summary);
+#endif
     for (t = 0; t + 1 < MODEL_TOPS; ++t) {
         for (k = 0; k < TOP; ++k) {
             state->top[t][k] = state->top[t + 1][k];
@@ -107,6 +122,12 @@ int model_run_interval(model_running *state, const float *x, RESULTS, void *scra
     for (k = 0; k < MODEL_OUTPUTS && status == MODEL_OK; ++k) {
         std[k] *= RUNNING_FACTOR;
     }
+#endif
+#if NOVELTY
+    status |= unlike(status, noted_surprise(state->summary));
+#endif
+#if REFUSES
+    status |= unsure(status, JUDGED);
 #endif
     return status;
 }

@@ -34,4 +34,4 @@ class FoldedGraph:
 
     def finish(self, raw: Floats, X: NDArray[Any]) -> Outputs:
         """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
-        return guarded(self.output.finish(raw), self.facts.guard, X)
+        return guarded(self.output.finish(raw), self.facts, X)

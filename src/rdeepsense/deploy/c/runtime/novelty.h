@@ -1,0 +1,106 @@
+/* How unlike the training rows an input is: the least surprise of some Gaussians. */
+
+/* One input; one that is NaN counts as its mean. */
+static float entered(float x, unsigned i)
+{
+#if REFUSES_NAN
+    (void)i;
+#else
+    if (size_of(x) > INFINITE) {
+        return model_novelty_centre[i];
+    }
+#endif
+    return x > MOST_INPUT ? MOST_INPUT : x < -MOST_INPUT ? -MOST_INPUT : x;
+}
+
+/* The mean of standard and normal score of a column; the latter is known at its knots. */
+static float scored(unsigned column, float x)
+{
+    const float *line = model_novelty_lines + 4 * column;
+    const float *knot = model_novelty_knots + KNOTS * column;
+    const int8_t *score = model_novelty_scores + KNOTS * column;
+    float t = (x - line[0]) * line[1], n = (float)score[0];
+    unsigned j = 0;
+    if (x < knot[0]) {
+        t += (x - knot[0]) * line[2];
+    } else if (x >= knot[KNOTS - 1]) {
+        t += (x - knot[KNOTS - 1]) * line[3];
+        n = (float)score[KNOTS - 1];
+    } else {
+        while (j + 2 < KNOTS && knot[j + 1] <= x) {
+            ++j;
+        }
+        n = (float)score[j];
+        n += (x - knot[j]) / (knot[j + 1] - knot[j]) * ((float)score[j + 1] - n);
+    }
+    t += n * SCORE_STEP;
+    return t > MOST_SCORE ? MOST_SCORE : t < -MOST_SCORE ? -MOST_SCORE : t;
+}
+
+/* Adds what a column is of each component, before their steps. */
+static void add_column(unsigned column, float x, float *restrict h)
+{
+    const int8_t *axes = model_novelty_axes + COMPONENTS * column;
+    const float t = scored(column, x);
+    unsigned k;
+    for (k = 0; k < COMPONENTS; ++k) {
+        h[k] += t * (float)axes[k];
+    }
+}
+
+/* The surprise of components, by the Gaussian that they surprise least. */
+static float least_surprise(float *restrict h)
+{
+    const int8_t *byte = model_novelty_bytes;
+    float least = 0.0f;
+    unsigned g, i, k;
+    for (k = 0; k < COMPONENTS; ++k) {
+        h[k] *= model_novelty_steps[k];
+    }
+    for (g = 0; g < GAUSSIANS; ++g) {
+        const float *size = model_novelty_sizes + COMPONENTS * g;
+        const float *mean = model_novelty_means + COMPONENTS * g;
+        float squares = 0.0f;
+        for (k = 0; k < COMPONENTS; ++k) {
+            float sum = 0.0f;
+            for (i = 0; i <= k; ++i) {
+                sum += h[i] * (float)*byte++;
+            }
+            sum = sum * size[k] - mean[k];
+            squares += sum * sum;
+        }
+        squares = 0.5f * squares - model_novelty_levels[g];
+        least = g == 0 || squares < least ? squares : least;
+    }
+    return least;
+}
+
+#if WINDOWS
+#include "described.h"
+#else
+float model_surprise(const float *x)
+{
+    float h[COMPONENTS] = {0.0f};
+    unsigned i;
+    for (i = 0; i < NOVELTY_INPUTS; ++i) {
+#if ENCODED
+        add_column(i, entered(x[model_numbers[i]], i), h);
+#else
+        add_column(i, entered(x[i], i), h);
+#endif
+    }
+    return least_surprise(h);
+}
+#endif
+
+static int unlike(int status, float surprise)
+{
+#if REFUSES_NAN
+    if (status & MODEL_MISSING) {
+        return MODEL_OK;
+    }
+#else
+    (void)status;
+#endif
+    return surprise > MODEL_UNLIKE_ABOVE ? MODEL_UNLIKE : MODEL_OK;
+}
