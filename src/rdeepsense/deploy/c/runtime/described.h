@@ -5,8 +5,9 @@
 
 enum { MEAN, SQUARES, LEAST, GREATEST, STEPS, FIRST, LATEST };
 
-/* Of a channel of an interval: its mean, squares about it, ends, squares of steps between
-   neighbours, first and latest reading. Sums are about the first one: a stuck channel has none. */
+/* Of a channel of an interval: its mean above the first reading, squares about the mean, ends,
+   squares of steps between neighbours, first and latest reading. All sums are of differences, so
+   that a stuck channel has none, and a large offset costs no digits. */
 static void summarise(const float *x, unsigned c, float *s)
 {
     const float first = entered(x[c], c);
@@ -23,9 +24,9 @@ static void summarise(const float *x, unsigned c, float *s)
         before = now;
     }
     s[LATEST] = before;
-    s[MEAN] = first + sum / (float)TIMES;
+    s[MEAN] = sum / (float)TIMES;
     for (t = 0; t < TIMES; ++t) {
-        const float away = entered(x[(size_t)t * CHANNELS + c], c) - s[MEAN];
+        const float away = entered(x[(size_t)t * CHANNELS + c], c) - first - s[MEAN];
         s[SQUARES] += away * away;
     }
 }
@@ -33,7 +34,8 @@ static void summarise(const float *x, unsigned c, float *s)
 /* Takes a later interval of a channel to `count` of them. */
 static void join(float *all, const float *s, unsigned count)
 {
-    const float apart = s[MEAN] - all[MEAN], step = s[FIRST] - all[LATEST];
+    const float apart = s[FIRST] - all[FIRST] + s[MEAN] - all[MEAN];
+    const float step = s[FIRST] - all[LATEST];
     const float share = 1.0f / (float)(count + 1);
     all[SQUARES] += s[SQUARES] + apart * apart * (float)(TIMES * count) * share;
     all[MEAN] += apart * share;
@@ -54,7 +56,7 @@ static void add_channel(unsigned c, const float *all, float *h)
 {
     const float times = (float)(MODEL_INPUTS / CHANNELS);
     const float drift = (all[LATEST] - all[FIRST]) / times;
-    add_column(c, all[MEAN], h);
+    add_column(c, all[FIRST] + all[MEAN], h);
     add_column(CHANNELS + c, deviation(all[SQUARES] / times), h);
     add_column(2 * CHANNELS + c, all[LEAST], h);
     add_column(3 * CHANNELS + c, all[GREATEST], h);
