@@ -17,6 +17,7 @@ from rdeepsense.deploy.folded_form import folded_form, has_graph
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
+from rdeepsense.deploy.refusal import export_refusal
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
 from rdeepsense.deploy.watch import Watch
@@ -119,4 +120,6 @@ def export(
         watch = Watch.of(fitted, LabelledRows.of(fitted), options)
         save(replace(folded, facts=watch.on(folded.facts)), place)
         return ExportReport(to, place, None)
-    return export_onnx(plain, place, options, LabelledRows.of(fitted, rows), progress)
+    labelled = LabelledRows.of(fitted, rows)
+    refusal = export_refusal(fitted, labelled, reject)
+    return export_onnx(plain, place, options, labelled, progress, refusal)

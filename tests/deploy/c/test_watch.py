@@ -29,9 +29,7 @@ def table(seed: int) -> Any:
 
 @pytest.mark.parametrize("drawn", [table, draw_deepsense, draw_own], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("seed", MODELS)
-def test_c_flags_what_python_flags(
-    drawn: Callable[[int], Any], seed: int, tmp_path: Path
-) -> None:
+def test_c_flags_what_python_flags(drawn: Callable[[int], Any], seed: int, tmp_path: Path) -> None:
     model = drawn(seed)
     folded, source = watched(model.estimator, model.X)
     novelty, rows = folded.facts.novelty, strange(model.X[:12], seed)

@@ -63,6 +63,7 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         *_embedding(report),
         "",
         *_epistemic(source, report),
+        *_watch(source, report),
         *_live(source, report),
         *windows(source, report),
         "## Inputs",
@@ -207,6 +208,33 @@ def _epistemic(source: Source, report: dict[str, Any]) -> list[str]:
         f"{report['epistemic']['bytes_in_flash']:,} bytes.",
         "",
     ]
+
+
+def _watch(source: Source, report: dict[str, Any]) -> list[str]:
+    """What else the status may say of a row."""
+    name, lines = source.name.upper(), []
+    if source.model.refusal is not None:
+        lines += [
+            f"The status has {name}_UNSURE where the prediction is less sure than the threshold of "
+            "the reject option."
+        ]
+    if "novelty" in report:
+        found = report["novelty"]
+        lines += [
+            f"It has {name}_UNLIKE where `{source.name}_surprise(x)`, which tells how unlike the "
+            f"training rows x is, is above {name}_UNLIKE_ABOVE:",
+            f"{found['false_alarms']:.1%} of {found['rows']} healthy rows. "
+            f"{found['bytes_in_flash']:,} bytes of tables, {found['multiply_adds']:,} "
+            "multiply-adds.",
+            "",
+            "| AUROC | here | full novelty |",
+            "|---|---|---|",
+            *(
+                f"| {fault} | {value:.3f} | {found['full_auroc'][fault]:.3f} |"
+                for fault, value in found["auroc"].items()
+            ),
+        ]
+    return ["## Rows to refuse", "", *lines, ""] if lines else []
 
 
 def _live(source: Source, report: dict[str, Any]) -> list[str]:

@@ -51,8 +51,9 @@ class CompactNovelty:
         """Return the surprise of raw rows (rows, inputs), or windows (rows, time, channels)."""
         found = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
-            t = self.column_scores(self.columns(rows[start : start + CHUNK]))
-            found[start : start + CHUNK] = self.least(t @ (self.axes * self.axis_steps))
+            with np.errstate(all="ignore"):  # a table from a file may hold any numbers
+                t = self.column_scores(self.columns(rows[start : start + CHUNK]))
+                found[start : start + CHUNK] = self.least(t @ (self.axes * self.axis_steps))
         return found
 
     def unlike(self, rows: NDArray[Any]) -> Booleans:
