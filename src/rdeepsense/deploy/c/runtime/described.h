@@ -56,11 +56,11 @@ static void add_channel(unsigned c, const float *all, float *h)
 {
     const float times = (float)(MODEL_INPUTS / CHANNELS);
     const float drift = (all[LATEST] - all[FIRST]) / times;
-    add_column(c, all[FIRST] + all[MEAN], h);
-    add_column(CHANNELS + c, deviation(all[SQUARES] / times), h);
-    add_column(2 * CHANNELS + c, all[LEAST], h);
-    add_column(3 * CHANNELS + c, all[GREATEST], h);
-    add_column(4 * CHANNELS + c, deviation(all[STEPS] / times - drift * drift), h);
+    add_column(c, all[FIRST], all[MEAN], h);
+    add_column(CHANNELS + c, deviation(all[SQUARES] / times), 0.0f, h);
+    add_column(2 * CHANNELS + c, all[LEAST], 0.0f, h);
+    add_column(3 * CHANNELS + c, all[GREATEST], 0.0f, h);
+    add_column(4 * CHANNELS + c, deviation(all[STEPS] / times - drift * drift), 0.0f, h);
 }
 
 float model_surprise(const float *x)

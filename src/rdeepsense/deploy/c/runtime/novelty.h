@@ -13,35 +13,37 @@ static float entered(float x, unsigned i)
     return x > MOST_INPUT ? MOST_INPUT : x < -MOST_INPUT ? -MOST_INPUT : x;
 }
 
-/* The mean of standard and normal score of a column; the latter is known at its knots. */
-static float scored(unsigned column, float x)
+/* The mean of standard and normal score of a column; the latter is known at its knots. The number
+   is base + rest: differences from large numbers keep their digits. */
+static float scored(unsigned column, float base, float rest)
 {
+    const float x = base + rest;
     const float *line = model_novelty_lines + 4 * column;
     const float *knot = model_novelty_knots + KNOTS * column;
     const int8_t *score = model_novelty_scores + KNOTS * column;
-    float t = (x - line[0]) * line[1], n = (float)score[0];
+    float t = (base - line[0] + rest) * line[1], n = (float)score[0];
     unsigned j = 0;
     if (x < knot[0]) {
-        t += (x - knot[0]) * line[2];
+        t += (base - knot[0] + rest) * line[2];
     } else if (x >= knot[KNOTS - 1]) {
-        t += (x - knot[KNOTS - 1]) * line[3];
+        t += (base - knot[KNOTS - 1] + rest) * line[3];
         n = (float)score[KNOTS - 1];
     } else {
         while (j + 2 < KNOTS && knot[j + 1] <= x) {
             ++j;
         }
         n = (float)score[j];
-        n += (x - knot[j]) / (knot[j + 1] - knot[j]) * ((float)score[j + 1] - n);
+        n += (base - knot[j] + rest) / (knot[j + 1] - knot[j]) * ((float)score[j + 1] - n);
     }
     t += n * SCORE_STEP;
     return t > MOST_SCORE ? MOST_SCORE : t < -MOST_SCORE ? -MOST_SCORE : t;
 }
 
 /* Adds what a column is of each component, before their steps. */
-static void add_column(unsigned column, float x, float *restrict h)
+static void add_column(unsigned column, float base, float rest, float *restrict h)
 {
     const int8_t *axes = model_novelty_axes + COMPONENTS * column;
-    const float t = scored(column, x);
+    const float t = scored(column, base, rest);
     unsigned k;
     for (k = 0; k < COMPONENTS; ++k) {
         h[k] += t * (float)axes[k];
@@ -84,9 +86,9 @@ float model_surprise(const float *x)
     unsigned i;
     for (i = 0; i < NOVELTY_INPUTS; ++i) {
 #if ENCODED
-        add_column(i, entered(x[model_numbers[i]], i), h);
+        add_column(i, entered(x[model_numbers[i]], i), 0.0f, h);
 #else
-        add_column(i, entered(x[i], i), h);
+        add_column(i, entered(x[i], i), 0.0f, h);
 #endif
     }
     return least_surprise(h);
