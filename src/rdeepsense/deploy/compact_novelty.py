@@ -112,12 +112,14 @@ def fit_compact(x: Floats, known: Marginals, units: Units) -> CompactNovelty:
     # A row of zeros in rounded factors cannot be: the largest of a column is 127.
     constants += np.log(np.abs(np.diagonal(mixture.precisions_cholesky_, 0, 1, 2))).sum(1)
     means = np.einsum("gk,gkl->gl", mixture.means_, whole)
+    # The likeliest first: those after it are soon known to be further away.
+    order = np.argsort(-mixture.weights_, kind="stable")
     return replace(
         found,
-        factors=factors,
-        factor_steps=steps,
-        means=_single(means),
-        constants=_single(constants),
+        factors=factors[order],
+        factor_steps=steps[order],
+        means=_single(means)[order],
+        constants=_single(constants)[order],
     )
 
 

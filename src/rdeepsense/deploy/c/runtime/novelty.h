@@ -50,20 +50,21 @@ static void add_column(unsigned column, float base, float rest, float *restrict 
     }
 }
 
-/* The surprise of components, by the Gaussian that they surprise least. */
+/* The surprise of components, by the Gaussian that they surprise least; one that they surprise more
+   than another is left as soon as that is sure. */
 static float least_surprise(float *restrict h)
 {
-    const int8_t *byte = model_novelty_bytes;
+    const float *size = model_novelty_sizes, *mean = model_novelty_means;
     float least = 0.0f;
     unsigned g, i, k;
     for (k = 0; k < COMPONENTS; ++k) {
         h[k] *= model_novelty_steps[k];
     }
-    for (g = 0; g < GAUSSIANS; ++g) {
-        const float *size = model_novelty_sizes + COMPONENTS * g;
-        const float *mean = model_novelty_means + COMPONENTS * g;
+    for (g = 0; g < GAUSSIANS; ++g, size += COMPONENTS, mean += COMPONENTS) {
+        const int8_t *byte = model_novelty_bytes + (size_t)g * (COMPONENTS * (COMPONENTS + 1) / 2);
+        const float most = 2.0f * (least + model_novelty_levels[g]);
         float squares = 0.0f;
-        for (k = 0; k < COMPONENTS; ++k) {
+        for (k = 0; k < COMPONENTS && (g == 0 || squares < most); ++k) {
             float sum = 0.0f;
             for (i = 0; i <= k; ++i) {
                 sum += h[i] * (float)*byte++;
@@ -71,8 +72,9 @@ static float least_surprise(float *restrict h)
             sum = sum * size[k] - mean[k];
             squares += sum * sum;
         }
-        squares = 0.5f * squares - model_novelty_levels[g];
-        least = g == 0 || squares < least ? squares : least;
+        if (g == 0 || squares < most) {
+            least = 0.5f * squares - model_novelty_levels[g];
+        }
     }
     return least;
 }
