@@ -80,13 +80,19 @@ def config(model: CModel, tables: list[Table]) -> str:
     if model.laplace is not None:
         lines.append(f"#define LAPLACE_ROWS {len(model.laplace.root)}")
         lines.append(f"#define LAPLACE_HIDDEN {model.hidden} /* rows before those of the inputs */")
+    lines += learning_config(model) + watch_config(model)
+    link = link_macros(model)[0]
+    return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
+
+
+def learning_config(model: CModel) -> list[str]:
+    """The macros of what was learnt from labels, or will be."""
+    lines = []
     if model.narrowing is not None:
         lines += narrow_config(model.narrowing, model.hidden)
     if model.live is not None:
         lines += model.live.config(model.hidden)
-    lines += watch_config(model)
-    link = link_macros(model)[0]
-    return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
+    return lines
 
 
 def scratch_bytes(model: CModel) -> int:

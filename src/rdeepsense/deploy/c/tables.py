@@ -70,11 +70,7 @@ def tables_of(model: CModel) -> list[Table]:
         tables.append(Table("float", "root", _triangle(model.laplace.root, network)))
         tables.append(Table("float", "gain", model.laplace.gain))
         tables.append(Table("float", "epistemic", model.laplace.std))
-    if model.narrowing is not None:
-        narrow = narrow_arrays(model.narrowing)
-        tables += [Table("float", name, values) for name, values in narrow.items()]
-    if model.live is not None:
-        tables += [Table("float", name, values) for name, values in model.live.arrays().items()]
+    tables += learning_tables(model)
     for name, values in encoding_arrays(model).items():
         tables.append(Table("int32_t" if values.dtype == np.int32 else "float", name, values))
     _check(tables, model)
@@ -102,6 +98,13 @@ def shared_tables(model: CModel) -> list[Table]:
         for name, one in watched.items()
     ]
     return tables
+
+
+def learning_tables(model: CModel) -> list[Table]:
+    """Tables of what was learnt from labels, or will be."""
+    found = {} if model.narrowing is None else narrow_arrays(model.narrowing)
+    found |= {} if model.live is None else model.live.arrays()
+    return [Table("float", name, values) for name, values in found.items()]
 
 
 def lengths(model: CModel) -> dict[str, int]:

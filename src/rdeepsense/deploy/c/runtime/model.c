@@ -63,3 +63,7 @@
 #if STREAMS
 #include "stream.h"
 #endif
+
+#if STREAMS && LIVE
+#include "live_interval.h"
+#endif

@@ -108,6 +108,10 @@ int model_is_sure(const float *std);
 #include "stream_state.h"
 
 #endif
+#if STREAMS && LIVE
+#include "live_stream.h"
+
+#endif
 #ifdef __cplusplus
 }
 #endif

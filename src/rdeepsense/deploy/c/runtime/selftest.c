@@ -132,6 +132,27 @@ static void check_stream(float bad)
 static model_window window;
 static model_running running;
 
+#if LIVE
+/* A stream that learns on says of intervals what it says of their window. */
+static void check_live_intervals(void)
+{
+    float said[2][4][MODEL_OUTPUTS];
+    int t, i, k;
+    model_begin_window(&window);
+    model_live(&state, inputs, &waiting, said[0][0], said[0][1], said[0][2], said[0][3], &scratch);
+    for (t = 0; t < MODEL_INTERVALS; ++t) {
+        const float *x = inputs + t * MODEL_INTERVAL * MODEL_CHANNELS;
+        model_live_interval(&state, &window, x, &waiting, said[1][0], said[1][1], said[1][2],
+                            said[1][3], &scratch);
+    }
+    for (i = 0; i < 4; ++i) {
+        for (k = 0; k < MODEL_OUTPUTS; ++k) {
+            expect(said[0][i][k] == said[1][i][k], "intervals that learn on");
+        }
+    }
+}
+#endif
+
 /* The intervals of a window one after the other give what the window gives, to the bit. */
 static void check_intervals(void)
 {
@@ -157,6 +178,9 @@ static void check_intervals(void)
     for (k = 0; k < MODEL_OUTPUTS; ++k) {
         expect(found[0][k] == out[0][k], "intervals give what their window gives");
     }
+#if LIVE
+    check_live_intervals();
+#endif
 }
 #endif
 
