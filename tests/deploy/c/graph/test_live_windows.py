@@ -1,9 +1,9 @@
-"""C of windows that learns on: equal to `model.live()`, by windows and by intervals; adapted models."""
+"""C of windows that learns on, window by window or by intervals: equal to `model.live()`."""
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy import load
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.fold_adapted import settled
+from rdeepsense.deploy.fold_adapted import narrowing, settled
 from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.deploy.fold_live import fold_live
 from rdeepsense.errors import InputError
@@ -170,13 +170,9 @@ def test_what_labels_have_taught_is_exported(models: Any, name: str, tmp_path: P
     assert np.abs(mean - models[name].predict(X)).max() > 0.3
     assert (name == "groups") == bool((std < 0.99 * frozen).any())
     rds.export(mine, tmp_path / "m", to="c99", rows=shaken(60, 9))
-    run_cc(
-        tmp_path / "m", "gcc", *STRICT, *SANITISED, "selftest.c", "model.c", "weights.c", "-o", "s"
-    )
+    files = ("selftest.c", "model.c", "weights.c", "-o", "s")
+    run_cc(tmp_path / "m", "gcc", *STRICT, *SANITISED, *files)
     run_cc(tmp_path / "m", tmp_path / "m" / "s")
-    from dataclasses import replace
-
-    from rdeepsense.deploy.fold_adapted import narrowing
 
     folded = replace(
         fold_graph(settled(mine.fitted_)), narrowing=narrowing(mine.fitted_, "float32", False)
@@ -200,20 +196,13 @@ def test_what_cannot_learn_is_refused(models: Any, tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="predicts classes"):
         rds.export(sorter.fit(X, (y > 3).astype(int)), tmp_path / "m", to="c99", live=True)
+    mine = models["groups"].adapt(*shaken(20, 7))
     with pytest.raises(InputError, match="live=True cannot go on"):
-        mine = models["groups"].adapt(*shaken(20, 7))
         rds.export(mine, tmp_path / "m", to="c99", live=True)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3, 4])
 def test_networks_of_any_kind_hold_what_their_last_layer_reads(seed: int, tmp_path: Path) -> None:
     drawn = draw_own(seed)
-    report: Any = rds.export(
-        drawn.estimator,
-        tmp_path / "m",
-        to="c99",
-        live=True,
-        rows=(drawn.X, drawn.estimator.predict(drawn.X)),
-        max_nll_change=1.0,
-    )
+    report: Any = rds.export(drawn.estimator, tmp_path / "m", to="c99", live=True)
     assert report.live.directions == 8
