@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from deploy.random_models import draw
 from deploy.random_windows import draw_deepsense, draw_own
 from deploy.watched import ROUNDING, strange, surprises, watched
 
+from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.status import Status
 
@@ -55,6 +57,41 @@ def test_c_flags_what_python_flags(drawn: Callable[[int], Any], seed: int, tmp_p
     if LONG or seed == 0:
         run_cc(folder, "gcc", *STRICT, *SANITISED, "selftest.c", "model.c", "weights.c", "-o", "s")
         run_cc(folder, folder / "s")
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_stream_is_told_what_its_window_is_told(seed: int, tmp_path: Path) -> None:
+    model = draw_deepsense(seed)
+    folded, source = watched(model.estimator, model.X)
+    assert isinstance(source, GraphSource)
+    stream = source.stream
+    assert stream is not None
+    rows = strange(model.X[:6], seed)
+    built = library(write(source, tmp_path / "m"), COMPILERS[0], "-O2")
+    wanted, _ = predict(built, source, rows)
+    assert len({told & 24 for told in wanted}) > 1
+    kept = 7 * source.model.channels
+    for way, begin, numbers in (
+        ("push_interval", "begin_window", stream.sizes[0]),
+        ("run_interval", "begin_run", stream.states + stream.sizes[1]),
+    ):
+        state = np.zeros(stream.count * (numbers + kept + 1) + 8, np.float32)
+        scratch = np.zeros(source.scratch_bytes() // 4 + 1, np.float32)
+        out = np.zeros((2, source.model.outputs), np.float32)
+        parts = out[: len(source.model.results)]
+        getattr(built, f"model_{begin}")(pointer(state))
+        for row, told in zip(rows, wanted, strict=True):
+            status = 0
+            for part in np.split(row.reshape(-1), stream.count):
+                arguments = (state, np.ascontiguousarray(part), *parts, scratch)
+                status = getattr(built, f"model_{way}")(*map(pointer, arguments))
+            flags = 31 if way == "push_interval" else 31 - Status.UNSURE
+            assert status & flags == told & flags, way
+    assert folded.facts.novelty is not None
+
+
+def pointer(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
 
 
 def test_tables_stay_within_eight_kilobytes() -> None:

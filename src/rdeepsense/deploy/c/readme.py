@@ -242,8 +242,16 @@ def _live(source: Source, report: dict[str, Any]) -> list[str]:
     if "live" not in report:
         return []
     found = report["live"]
+    intervals = []
+    if source.switches["STREAMS"]:
+        intervals = [
+            f"Intervals learn on as windows do: `{source.name}_live_interval(&state, &window, "
+            "x, ...)`. The running way does not",
+            "learn: its last layer reads other numbers than the trained one.",
+        ]
     return [
         *renamed(LEARNING, source.name).splitlines(),
+        *intervals,
         f"The interval is of {100 * found['coverage']:g} %, and follows how often it held. A label "
         "that is NaN or infinite is refused.",
         "",
