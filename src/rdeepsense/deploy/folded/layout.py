@@ -184,8 +184,11 @@ def _novelty(shapes: Mapping[str, Shape], inputs: int, windows: bool) -> dict[st
     columns = inputs * (NUMBERS if windows else 1)
     knots, size = _last(shapes, f"{NOVELTY}knots"), _length(shapes, f"{NOVELTY}axis_steps")
     gaussians = _length(shapes, f"{NOVELTY}constants")
-    if max(columns, knots, size, gaussians) > MOST_OF_NOVELTY:
-        raise InputError(f"{NOVELTY}* are too large; at most {MOST_OF_NOVELTY} of anything")
+    if knots < 2 or max(columns, knots, size, gaussians) > MOST_OF_NOVELTY:
+        raise InputError(
+            f"{NOVELTY}* have {columns} columns, {knots} knots, {size} components and {gaussians} "
+            f"Gaussians; at most {MOST_OF_NOVELTY} of any, and two knots or more"
+        )
     own: dict[str, Shape] = {
         "centre": (inputs,),
         "lines": (columns, 4),
