@@ -164,6 +164,32 @@ def test_an_export_is_judged_on_a_log(run: Any, table: dict[str, Any]) -> None:
     assert "Figures on 132 rows" in done.out
 
 
+def test_a_log_adapts_and_replays(run: Any, table: dict[str, Any]) -> None:
+    fit(run, "--groups", "user", "--by", "recording", target="amount")
+    mine = dict(log(users=1, seed=7))
+    mine["amount"] = mine["amount"] + 3
+    pq.write_table(pa.table(mine), "mine.parquet")
+    done = run("adapt", "model.safetensors", "mine.parquet", "-o", "mine.safetensors")
+    assert done.code == 0, done.err
+    assert "labels    22" in done.out
+    assert "amount: shifted by +" in done.out
+    done = run(
+        "replay", "model.safetensors", "mine.parquet", "--label-every", 1, "--json", "r.json"
+    )
+    assert done.code == 0, done.err
+    told = json.loads(Path("r.json").read_text())
+    assert (told["rows"], told["labels"]) == (22, 22)
+    assert told["figures"]["live"]["error"] < told["figures"]["frozen"]["error"]
+    done = run("replay", "model.safetensors", "mine.parquet", "--time", "t")
+    assert "--time: the model file says which column of a log is its time" in done.err
+    done = run(
+        "export", "mine.safetensors", "--to", "c99", "--data", "mine.parquet", "--reject", "0.9",
+        "-o", "c",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "MODEL_UNSURE 8" in Path("c/model.h").read_text()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -185,11 +211,8 @@ def test_what_is_wrong_is_named(
     assert words in done.err
 
 
-def test_commands_that_take_rows_refuse_and_inspect_tells(run: Any, table: dict[str, Any]) -> None:
+def test_inspect_tells_and_options_of_tables_are_refused(run: Any, table: dict[str, Any]) -> None:
     fit(run, "--groups", "user", "--by", "recording")
-    done = run("adapt", "model.safetensors", "log.parquet", "-o", "a.safetensors")
-    assert done.code == 1
-    assert "the model takes windows of a log, and this command takes rows" in done.err
     done = run("inspect", "model.safetensors")
     assert "windows   1 s every 0.5 s at 20 a second, by t: acc (ax, ay, az), gyro (gx)" in done.out
     done = run("fit", "log.parquet", "--target", "activity", *LOG, *QUICK, "--ignore", "amount")

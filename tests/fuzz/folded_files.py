@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,21 @@ from fuzz.hostile_files import File, opened
 import rdeepsense as rds
 from rdeepsense.deploy import load
 from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.labelled_rows import LabelledRows
+from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.watch import Watch
 
 
 def file_of(seed: int, epistemic: str | None, folder: Path, periodic: bool = False) -> File:
     """A file with everything that one can hold."""
     drawn = draw(seed, widest=6, most=5, periodic=periodic)
     folded = fold(give_laplace(drawn).estimator, epistemic)
+    if epistemic is None:
+        labels = drawn.estimator.predict(drawn.X)
+        rows = LabelledRows.of(drawn.estimator.fitted_, (drawn.X, labels))
+        watch = Watch.of(drawn.estimator.fitted_, rows, Options(reject=0.9, novelty=True))
+        folded = replace(folded, facts=watch.on(folded.facts))
     save(folded, folder / "right")
     file = opened(folder / "right")
     if not folded.facts.is_classifier:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from rdeepsense.batch.known import Refusal
 from rdeepsense.calibration.reject import RejectOption
-from rdeepsense.distributions import AnyDistribution
+from rdeepsense.deploy.refusal import Coded
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 
@@ -24,18 +18,5 @@ def refusal_of(fitted: Fitted, accept: float) -> Refusal:
             "--keep-rows"
         )
     truth = y if fitted.target.is_classes else y.reshape(len(y), *fitted.target.shape)
-    found = RejectOption(target_coverage=accept).fit(_Coded(fitted), X, truth)
+    found = RejectOption(target_coverage=accept).fit(Coded(fitted), X, truth)
     return Refusal(found.threshold_, found.spread_)
-
-
-@dataclass(frozen=True)
-class _Coded:
-    """A fitted model as a predictor of rows that are codes already."""
-
-    fitted: Fitted
-
-    def predict_dist(self, X: ArrayLike) -> AnyDistribution:
-        return self.fitted.distribution(np.asarray(X))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        return np.asarray(self.predict_dist(X).mode)

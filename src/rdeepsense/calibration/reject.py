@@ -30,6 +30,7 @@ from rdeepsense import metrics
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
+from rdeepsense.status import Status, Statuses
 
 SCORES = ("predicted", "epistemic", "novelty")
 GOALS = ("threshold", "target_risk", "target_coverage")
@@ -119,6 +120,14 @@ class RejectOption(BaseEstimator):
         """Tell whether each row is accepted."""
         accepted: Booleans = self.uncertainty(X) <= self.threshold_
         return accepted
+
+    def status(self, X: ArrayLike) -> Statuses:
+        """Return the model's own status of each row, with `Status.UNSURE` where it is refused."""
+        refused = ~self.accept(X)
+        told: Statuses = np.zeros(len(refused), np.uint8)
+        if hasattr(self.model_, "status"):
+            told = self.model_.status(X)
+        return told | refused * np.uint8(Status.UNSURE)
 
     def predict(self, X: ArrayLike) -> np.ma.MaskedArray[Any, Any]:
         """Return the model's predictions as a numpy masked array, masked where refused.

@@ -15,9 +15,12 @@ from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Qui
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.scores import NAMES, Scores, check_shape, score_model
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table, write_json
+from rdeepsense.cli.window_log import labelled_windows
 from rdeepsense.experiments.records import plain
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rdeepsense.distributions import AnyDistribution
     from rdeepsense.estimators.loading import Estimator
 
@@ -28,7 +31,7 @@ LEARNT_FROM = "learnt from these very rows: what it does for others, evaluate te
 
 def adapt(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
-    table: Annotated[Path, typer.Argument(help=f"A few rows, inputs and targets: {TABLE}.")],
+    table: Annotated[Path, typer.Argument(help=f"A few labelled rows, or a log: {TABLE}.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     target: Annotated[
         list[str] | None,
@@ -43,14 +46,11 @@ def adapt(
     terminal = Terminal(quiet, json)
     check_outputs({"--output": output, "--json": json}, inputs=(model, table), overwrite=overwrite)
     estimator = load_model(model)
-    targets = target_columns(estimator, target)
-    read = read_table(table, missing_mark or [])
-    check_known(read.frame, targets, "--target")
-    found = model_inputs(estimator, read, targets)
-    found.report(terminal)
-    answered = answerable(estimator, found.values)
-    report_unanswered(terminal, int((~answered).sum()))
-    inputs, y = rows_of(found.values, answered), truth_of(estimator, read, targets)[answered]
+    if estimator.fitted_.recipe is not None:
+        inputs, y, targets = labelled_windows(terminal, estimator, table, target, missing_mark)
+    else:
+        targets = target_columns(estimator, target)
+        inputs, y = _rows(terminal, estimator, table, targets, missing_mark)
     before = estimator.predict_dist(inputs)
     check_shape(estimator, before, y, targets)
     adapted = estimator.adapt(inputs, y)
@@ -71,6 +71,23 @@ def adapt(
         write_json(json, {**facts, "these_rows": plain(shown)})
         if json != STDOUT:
             terminal.line(f"wrote {json}")
+
+
+def _rows(
+    terminal: Terminal,
+    estimator: Estimator,
+    table: Path,
+    targets: list[str],
+    missing_mark: list[str] | None,
+) -> tuple[Any, NDArray[Any]]:
+    """Read the rows of a table that can be answered, and their truth."""
+    read = read_table(table, missing_mark or [])
+    check_known(read.frame, targets, "--target")
+    found = model_inputs(estimator, read, targets)
+    found.report(terminal)
+    answered = answerable(estimator, found.values)
+    report_unanswered(terminal, int((~answered).sum()))
+    return rows_of(found.values, answered), truth_of(estimator, read, targets)[answered]
 
 
 def _facts(

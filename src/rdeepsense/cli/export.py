@@ -49,6 +49,8 @@ OPTIONS = {
     "stream": "--stream",
     "hop": "--hop",
     "version": "--package-version",
+    "reject": "--reject",
+    "novelty": "--novelty",
 }
 
 
@@ -160,6 +162,18 @@ def export(
             "the model's own."
         ),
     ] = None,
+    reject: Annotated[
+        float | None,
+        typer.Option(help="Share of the labelled rows to accept; others have the status unsure."),
+    ] = None,
+    novelty: Annotated[
+        bool | None,
+        typer.Option(
+            "--novelty/--no-novelty",
+            help="folded, c99: rows unlike those trained on have the status unlike. By default "
+            "where the model has learnt a novelty.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -193,6 +207,8 @@ def export(
             stream=None if stream is None else stream.value,
             hop=hop,
             version=package_version,
+            reject=reject,
+            novelty=novelty,
             progress=progress_for(not quiet),
         )
     _report(terminal, report, fine_tune)
@@ -270,6 +286,16 @@ def _report_cost(terminal: Terminal, report: C99Report) -> None:
             f"learning on    {found_live.state_bytes:,} bytes of state, {found_live.row_bytes:,} a "
             f"row that waits, {found_live.multiply_adds_of_a_label:,} multiply-adds a label"
         )
+    if (unlike := report.watch.report) is not None:
+        told, full = (
+            ", ".join(f"{fault} {value:.2f}" for fault, value in found.items())
+            for found in (unlike.auroc, unlike.full_auroc)
+        )
+        terminal.line(
+            f"novelty        {unlike.bytes_in_flash:,} bytes of flash, false alarms "
+            f"{unlike.false_alarms:.1%} of {unlike.rows:,} rows"
+        )
+        terminal.line(f"AUROC          {told}; of the full one {full}")
     if report.stream is not None:
         stream, whole = report.stream, report.multiply_adds
         for way in ("exact", "running"):

@@ -61,7 +61,7 @@ def model_inputs(
     if model.fitted_.recipe is not None:
         raise InputError(
             "the model takes windows of a log, and this command takes rows of a table; predict, "
-            "evaluate and export --data take a log"
+            "evaluate, adapt, replay and export --data take a log"
         )
     names = getattr(model, "feature_names_in_", None)
     frame, made = with_dates(table.frame, [] if names is None else [str(name) for name in names])

@@ -18,6 +18,7 @@ from rdeepsense.cli.reading.table import Table, read_table
 from rdeepsense.cli.reading.times import in_order
 from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
+from rdeepsense.cli.window_log import labelled_windows
 from rdeepsense.errors import InputError, require
 from rdeepsense.files import write_whole
 from rdeepsense.progress import progress_for
@@ -73,17 +74,13 @@ def replay(
     estimator = load_model(model)
     if not hasattr(estimator, "live"):
         raise InputError(f"{model}: a {type(estimator).__name__} cannot be live; RDeepSense can")
-    targets = target_columns(estimator, target)
-    read = read_table(table, missing_mark or [])
-    check_known(read.frame, targets, "--target")
-    if time is not None:
-        check_known(read.frame, [time], "--time")
-        read = replace(read, frame=in_order(read.frame, time))
-    found = model_inputs(estimator, read, [*targets, *([time] if time else [])])
-    found.report(terminal)
-    answered = answerable(estimator, found.values)
-    report_unanswered(terminal, int((~answered).sum()))
-    inputs, y = rows_of(found.values, answered), _truth(estimator, read, targets)[answered]
+    if estimator.fitted_.recipe is not None:
+        if time is not None:
+            raise InputError("--time: the model file says which column of a log is its time")
+        inputs, y, targets = labelled_windows(terminal, estimator, table, target, missing_mark)
+    else:
+        targets = target_columns(estimator, target)
+        inputs, y = _rows(terminal, estimator, table, targets, time, missing_mark)
     with stoppable(lambda: "nothing is kept; the same command begins again"):
         told = _replayed(estimator, inputs, y, label_every, coverage, state, quiet)
 
@@ -93,7 +90,7 @@ def replay(
     if report is not None:
         order = f"in the order of {time}" if time else "in the order of the file"
         about = (
-            f"{read.name}: {len(y):,} rows {order}, target {', '.join(targets)}. The live model "
+            f"{table.name}: {len(y):,} rows {order}, target {', '.join(targets)}. The live model "
             f"was told {'every label' if label_every == 1 else f'one label of {label_every}'}, "
             "each after the row had been predicted; the frozen model learns nothing."
         )
@@ -103,6 +100,27 @@ def replay(
     for path in (report, state, json):
         if path is not None and path != STDOUT:
             terminal.line(f"wrote {path}")
+
+
+def _rows(
+    terminal: Terminal,
+    estimator: Estimator,
+    table: Path,
+    targets: list[str],
+    time: str | None,
+    missing_mark: list[str] | None,
+) -> tuple[Any, NDArray[np.generic]]:
+    """Read the rows of a table that can be answered, in order, and their truth."""
+    read = read_table(table, missing_mark or [])
+    check_known(read.frame, targets, "--target")
+    if time is not None:
+        check_known(read.frame, [time], "--time")
+        read = replace(read, frame=in_order(read.frame, time))
+    found = model_inputs(estimator, read, [*targets, *([time] if time else [])])
+    found.report(terminal)
+    answered = answerable(estimator, found.values)
+    report_unanswered(terminal, int((~answered).sum()))
+    return rows_of(found.values, answered), _truth(estimator, read, targets)[answered]
 
 
 def _replayed(

@@ -1,4 +1,4 @@
-"""A log and a model that knows how its windows are cut: `predict`, `evaluate`, `export`."""
+"""A log and a model that knows how its windows are cut: what other commands take of it."""
 
 from __future__ import annotations
 
@@ -66,6 +66,22 @@ def log_windows(
     for line in found.report.lines():
         terminal.line(line)
     return found
+
+
+def labelled_windows(
+    terminal: Terminal,
+    model: Estimator,
+    path: Path,
+    target: list[str] | None,
+    sentinels: list[str] | None,
+) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
+    """Return the windows of a labelled log, their truth, and what it is called."""
+    recipe = model.fitted_.recipe
+    assert recipe is not None
+    if not (target or recipe.label):
+        raise InputError("--target: the model file has no name of a target; give it")
+    windows = log_windows(terminal, model, path, True, target, sentinels=sentinels)
+    return windows[:], truth_of(model, windows), list(windows.recipe.label)
 
 
 def truth_of(model: Estimator, windows: Windows) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from rdeepsense.adaptation.rates import Rates
+from rdeepsense.calibration.reject import RejectOption
 from rdeepsense.deploy.c.export import check_folder, export_c99
 from rdeepsense.deploy.c.graph.export import export_graph_c99
 from rdeepsense.deploy.fold_adapted import check_steady, settled
@@ -17,8 +18,10 @@ from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import Options, check_options
 from rdeepsense.deploy.package.export import check_package, write_package
+from rdeepsense.deploy.refusal import export_refusal
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.watch import Watch
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.progress import Progress
 from rdeepsense.windowing.smoothing import Smoothing
@@ -44,6 +47,8 @@ def export(
     smoothing: Smoothing | None = None,
     hop: str | float | None = None,
     version: str | None = None,
+    reject: RejectOption | float | None = None,
+    novelty: bool | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -88,6 +93,11 @@ def export(
     hop : how far apart the windows of that stream are, such as "0.5s" (c99, folded); by default as
         the model's own were. Intervals are kept where they divide it.
     version : of the library, such as "1.2.0"; None names the model by its digest (package).
+    reject : rows less sure than this have `Status.UNSURE`: a fitted `rdeepsense.RejectOption` whose
+        score is "predicted", or the share of the labelled rows to accept. None flags none.
+    novelty : rows unlike those trained on have `Status.UNLIKE`, by a density of the inputs of at
+        most 8 kB; 1 % of healthy rows are to be flagged. None is where `model.fit_novelty` was
+        called; True fits it to the labelled rows otherwise (folded, c99).
     progress : told how far fine-tuning is.
 
     Returns
@@ -114,6 +124,8 @@ def export(
         smoothing,
         hop,
         version,
+        reject,
+        novelty,
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
@@ -131,9 +143,13 @@ def export(
             return made.write()
         return write_package(made, labelled.X, fitted.recipe, version)
     check_steady(fitted, to)
-    fitted = settled(fitted, epistemic)
+    plain = settled(fitted, epistemic)
     if to == "folded":
-        folded = folded_form(fitted, epistemic)
-        save(replace(folded, facts=folded.facts.streamed(smoothing, hop)), place)
+        folded = folded_form(plain, epistemic)
+        watch = Watch.of(fitted, LabelledRows.of(fitted), options)
+        facts = watch.on(folded.facts.streamed(smoothing, hop))
+        save(replace(folded, facts=facts), place)
         return ExportReport(to, place, None)
-    return export_onnx(fitted, place, options, LabelledRows.of(fitted, rows), progress)
+    labelled = LabelledRows.of(fitted, rows)
+    refusal = export_refusal(fitted, labelled, reject)
+    return export_onnx(plain, place, options, labelled, progress, refusal)

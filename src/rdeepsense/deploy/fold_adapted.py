@@ -22,7 +22,13 @@ from torch import nn
 from rdeepsense.adaptation.numbers import MOST_SHARE, AdaptedNumbers
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Isotonic, Temperature
-from rdeepsense.deploy.dense_layers import before_last, dense_layers, flat, without_embedding
+from rdeepsense.deploy.dense_layers import (
+    before_last,
+    dense_layers,
+    flat,
+    is_dense,
+    without_embedding,
+)
 from rdeepsense.deploy.folded.narrowing import Narrowing
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.correction import GroupCorrection
@@ -103,6 +109,8 @@ def _check_narrowing(fitted: Fitted, dtype: str, live: bool) -> None:
         )
     if isinstance(fitted.calibration, Isotonic):
         raise InputError(f'{what} for calibrate="scale" alone, not isotonic')
+    if not is_dense(fitted.network.body):
+        return  # the numbers that the last step of a graph reads are checked there
     modules = without_embedding(flat(fitted.network.body))
     layers = dense_layers(modules)
     if len(layers) < 2 or len(dense_layers(before_last(modules))) == len(layers):

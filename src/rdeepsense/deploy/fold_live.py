@@ -14,8 +14,10 @@ from rdeepsense.adaptation.information import basis, of_last_layer
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Isotonic
+from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.dense_layers import before_last, dense_layers, flat, without_embedding
+from rdeepsense.deploy.graph_hidden import check_hidden
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.distributions import Gaussian, StudentT
@@ -24,7 +26,10 @@ from rdeepsense.fitting.fitted import Fitted
 
 
 def fold_live(
-    fitted: Fitted, network: FloatNetwork | Int8Network, coverage: float, rates: Rates
+    fitted: Fitted,
+    network: FloatNetwork | Int8Network | StoredGraph,
+    coverage: float,
+    rates: Rates,
 ) -> CLive:
     """Take what C needs beside a stored network; refuse a model that cannot learn there."""
     _check(fitted, network)
@@ -52,7 +57,7 @@ def triangular(turned: Floats) -> Floats:
     return np.ascontiguousarray(np.linalg.qr(turned.T)[1].T)
 
 
-def _check(fitted: Fitted, network: FloatNetwork | Int8Network) -> None:
+def _check(fitted: Fitted, network: FloatNetwork | Int8Network | StoredGraph) -> None:
     if fitted.target.is_classes:
         raise InputError(
             "live=True is for numbers, and this model predicts classes; model.live() learns on in "
@@ -68,17 +73,23 @@ def _check(fitted: Fitted, network: FloatNetwork | Int8Network) -> None:
             "the model's file is older than what live=True needs, the information of its training "
             "rows; fit the model again"
         )
-    if len(network.layers) < 2:
+    if isinstance(network, StoredGraph):
+        check_hidden(fitted, network.graph)
+    elif len(network.layers) < 2:
         raise InputError("live=True needs a network with a hidden layer")
 
 
-def _folded_basis(fitted: Fitted, network: FloatNetwork | Int8Network, rates: Rates) -> Floats:
+def _folded_basis(
+    fitted: Fitted, network: FloatNetwork | Int8Network | StoredGraph, rates: Rates
+) -> Floats:
     """Return B of the numbers that the last folded layer reads."""
     assert fitted.epistemic is not None
     layer = fitted.network.body.get_submodule(fitted.network.output)
     assert isinstance(layer, nn.Linear)
     information = of_last_layer(fitted.epistemic.laplace.root, layer.in_features)
     turned = basis(information, fitted.training.rows, rates.rows, rates.between)
+    if isinstance(network, StoredGraph):
+        return turned
     before = dense_layers(before_last(without_embedding(flat(fitted.network.body))))
     if len(before) < len(network.layers):
         return turned
@@ -86,8 +97,10 @@ def _folded_basis(fitted: Fitted, network: FloatNetwork | Int8Network, rates: Ra
     return np.vstack([weight.T @ turned[:-1], turned[-1:] + bias @ turned[:-1]])
 
 
-def _stored(turned: Floats, network: FloatNetwork | Int8Network) -> Floats:
+def _stored(turned: Floats, network: FloatNetwork | Int8Network | StoredGraph) -> Floats:
     """Put rows of B into the order and the units of what C has of the last hidden layer."""
+    if isinstance(network, StoredGraph):
+        return turned
     if isinstance(network, FloatNetwork):
         scale = np.full(len(turned) - 1, 1 / network.layers[-1].gain)
         order = np.arange(len(scale))

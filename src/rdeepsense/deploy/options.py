@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from rdeepsense.adaptation.rates import Rates
+from rdeepsense.calibration.reject import RejectOption
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
 from rdeepsense.windowing.smoothing import Smoothing
@@ -14,11 +15,12 @@ FORMATS = ("folded", "c99", "onnx", "package")
 STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
 STORED["package"] = STORED["c99"]
 STREAM = ("live", "coverage", "rates")
+WATCH = ("reject", "novelty")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
-    "folded": ("epistemic", "smoothing", "hop"),
-    "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", "hop", *STREAM),
-    "onnx": (*JUDGED, "features"),
+    "folded": ("epistemic", "smoothing", "hop", *WATCH),
+    "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", "hop", *STREAM, *WATCH),
+    "onnx": (*JUDGED, "features", "reject"),
 }
 HEARD["package"] = (*HEARD["c99"], "version")
 
@@ -41,6 +43,8 @@ class Options:
     smoothing: Smoothing | None = None
     hop: str | float | None = None
     version: str | None = None
+    reject: RejectOption | float | None = None
+    novelty: bool | None = None
 
 
 def check_options(to: str, options: Options, rows_given: bool = False) -> None:
@@ -70,6 +74,11 @@ def check_options(to: str, options: Options, rows_given: bool = False) -> None:
         raise InputError(
             f"epistemic={options.epistemic!r} is not for live=True, which learns what rows were "
             "unlike; leave one of them out"
+        )
+    if options.reject is not None and options.epistemic is not None:
+        raise InputError(
+            f"reject= is a threshold of the std without its epistemic part, and epistemic="
+            f"{options.epistemic!r} exports it with that part; leave one of them out"
         )
     if not 0 < options.sure_share < 1:
         raise InputError(f"sure_share={options.sure_share!r} must lie between 0 and 1")

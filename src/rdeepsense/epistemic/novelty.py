@@ -68,7 +68,7 @@ class Novelty:
         spread = x.std(0)
         std = _stored(np.where(spread > CONSTANT, spread, 1.0))
         mean, knots = _stored(x.mean(0)), _stored(np.quantile(x, ndtr(SCORES), axis=0))
-        t = _scores(x, mean, std, knots)
+        t = column_scores(x, mean, std, knots)
         size = min(COMPONENTS, t.shape[1], len(t) - 1)
         with np.errstate(invalid="ignore"):  # shares of no variance, if all columns are constant
             pca = PCA(size, random_state=0).fit(t)
@@ -87,7 +87,9 @@ class Novelty:
         """Return -log density of each row's components."""
         found = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
-            t = _scores(described(rows[start : start + CHUNK]), self.mean, self.std, self.knots)
+            t = column_scores(
+                described(rows[start : start + CHUNK]), self.mean, self.std, self.knots
+            )
             h = (t - self.centre) @ self.axes.astype(float)
             logs = [
                 np.log(share)
@@ -151,7 +153,7 @@ def described(rows: NDArray[Any]) -> Floats:
     return np.hstack([x.mean(1), x.std(1), x.min(1), x.max(1), steps.std(1)])
 
 
-def _scores(x: Floats, mean: Singles, std: Singles, knots: Singles) -> Floats:
+def column_scores(x: Floats, mean: Singles, std: Singles, knots: Singles) -> Floats:
     """Return the mean of standard and normal score.
 
     Between knots the normal score is interpolated; where several knots are one value, as in a

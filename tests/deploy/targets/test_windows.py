@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,34 @@ def test_the_self_test_passes(machine: Machine, dtype: str, small: Any, tmp_path
     files = ("selftest.c", "model.c", "weights.c")
     machine.build(tmp_path / "m", *files, *machine.link, "-o", "selftest")
     assert machine.run(tmp_path / "m", "./selftest") == "self-test passed\n"
+
+
+@pytest.fixture(scope="module")
+def learning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """C that learns on, and tells rows that are unsure or unlike others."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 20, 5)), rng.normal(size=60)
+    model = rds.RDeepSenseRegressor(
+        network=DeepSense((2, 3), interval=5, filters=6, hidden=9),
+        likelihood="student",
+        epochs=1,
+        random_state=0,
+        verbose=False,
+        effort="quick",
+        device="cpu",
+    ).fit(X, y)
+    folder = tmp_path_factory.mktemp("learning") / "m"
+    rds.export(model, folder, to="c99", rows=(X, y), live=True, novelty=True, reject=0.9)
+    return folder
+
+
+@pytest.mark.parametrize("machine", [*CORTEX, *LINUX], ids=str)
+def test_flags_and_labels_pass_it_too(machine: Machine, learning: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    shutil.copytree(learning, folder)
+    files = ("selftest.c", "model.c", "weights.c")
+    machine.build(folder, *files, *machine.link, "-o", "selftest")
+    assert machine.run(folder, "./selftest") == "self-test passed\n"
 
 
 def test_streams_are_cheap_on_a_microcontroller(

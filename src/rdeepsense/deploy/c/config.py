@@ -8,6 +8,7 @@ from rdeepsense.deploy.c.links import macros
 from rdeepsense.deploy.c.narrowing import narrow_config
 from rdeepsense.deploy.c.tables import Table, is_shifted
 from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.c.watch import watch_config
 from rdeepsense.deploy.quantise import BLOCK, BYTE, Int8Network
 from rdeepsense.guard import EMBEDDING_REACH
 from rdeepsense.link import OPERATIONS, LocationWidth
@@ -36,6 +37,8 @@ def switches(model: CModel) -> dict[str, bool]:
         "REFUSES_NAN": model.missing == "refuse",
         "GUARD": model.guard is not None,
         "JUDGES": model.sure is not None,
+        "REFUSES": model.refusal is not None,
+        "NOVELTY": model.novelty is not None,
         "LAPLACE": laplace is not None,
         "LAPLACE_READS_HIDDEN": laplace is not None and model.hidden > 0,
         "LAPLACE_READS_INPUTS": laplace is not None and model.hidden + 1 < len(laplace.root),
@@ -78,12 +81,19 @@ def config(model: CModel, tables: list[Table]) -> str:
     if model.laplace is not None:
         lines.append(f"#define LAPLACE_ROWS {len(model.laplace.root)}")
         lines.append(f"#define LAPLACE_HIDDEN {model.hidden} /* rows before those of the inputs */")
+    lines += learning_config(model) + watch_config(model)
+    link = link_macros(model)[0]
+    return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
+
+
+def learning_config(model: CModel) -> list[str]:
+    """The macros of what was learnt from labels, or will be."""
+    lines = []
     if model.narrowing is not None:
         lines += narrow_config(model.narrowing, model.hidden)
     if model.live is not None:
         lines += model.live.config(model.hidden)
-    link = link_macros(model)[0]
-    return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
+    return lines
 
 
 def scratch_bytes(model: CModel) -> int:
@@ -110,6 +120,7 @@ def link_macros(model: CModel) -> tuple[str, set[str]]:
     needed = set() if model.laplace is None else {"sqrt"}
     needed |= set() if model.narrowing is None else {"sqrt"}
     needed |= set() if model.live is None else {"sqrt", "exp"}
+    needed |= set() if model.novelty is None or model.window == 1 else {"sqrt"}
     if not isinstance(model.link, LocationWidth):
         return "", needed
     outputs = f"{model.name.upper()}_OUTPUTS"

@@ -36,6 +36,7 @@ from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.quality import Quality
+from rdeepsense.deploy.watch import UNWATCHED, Watch
 from rdeepsense.errors import InputError
 from rdeepsense.files import check_strangers, write_folder
 from rdeepsense.fitting.fitted import Fitted
@@ -84,7 +85,9 @@ def export_c99(
     live = None
     if options.live:
         live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
-    source = Source(folded, network, options.name, sure, live)
+    watch = Watch.of(fitted, rows, options)
+    watched = replace(folded, facts=watch.on(folded.facts))
+    source = Source(watched, network, options.name, sure, live)
     costs = layer_costs(
         [layer.weight for layer in folded.layers.dense],
         [str(layer.weight.dtype) for layer in network.layers],
@@ -100,6 +103,7 @@ def export_c99(
         epistemic=None if laplace is None else EpistemicCost.of(laplace),
         embedding=None if embedding is None else EmbeddingCost.of(embedding),
         live=None if live is None else LiveCost.of(live, source.model.outputs),
+        watch=watch,
     )
 
 
@@ -115,6 +119,7 @@ def made_c99(
     live: LiveCost | None = None,
     stream: StreamCost | None = None,
     samples: SampledCost | None = None,
+    watch: Watch = UNWATCHED,
 ) -> C99:
     """Give the files of a source, with what was found out about it."""
     files = {
@@ -139,6 +144,7 @@ def made_c99(
         live,
         stream,
         samples,
+        watch,
     )
     return C99(source, files, report)
 

@@ -9,6 +9,7 @@ from rdeepsense.deploy.c.encoding import about, level_macros
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import labelled, number, remark
+from rdeepsense.deploy.c.watch import watch_sizes
 
 SCRATCH = """
 /* What predict needs for its sums; the caller gives it, aligned for float. */"""
@@ -39,6 +40,7 @@ def sizes(source: Source) -> str:
         f"#define {name}_REACH {number(model.network.reach)}",
         *_factors(model, name),
         *level_macros(model),
+        *watch_sizes(model, name),
         *([] if model.live is None else model.live.sizes(name)),
         *source.more_sizes(),
     ]

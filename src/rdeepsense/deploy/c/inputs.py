@@ -18,7 +18,9 @@ from rdeepsense.deploy.folded.layers import Layers
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.narrowing import Narrowing
+from rdeepsense.deploy.folded.novelty import CompactNovelty
 from rdeepsense.deploy.folded.output import Output
+from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import FloatNetwork, StoredNetwork
 from rdeepsense.deploy.quantise import Int8Network
@@ -70,6 +72,8 @@ class CModel:
     source: str
     live: CLive | None = None
     narrowing: Narrowing | None = None
+    refusal: Refusal | None = None
+    novelty: CompactNovelty | None = None
     window: int = 1  # how often a row has each of its channels
 
     @property
@@ -168,6 +172,8 @@ def plain_model(
         target_units=facts.target_units,
         version=facts.version,
         source=facts.source,
+        refusal=facts.refusal,
+        novelty=facts.novelty,
     )
 
 

@@ -64,6 +64,7 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         *_embedding(report),
         "",
         *_epistemic(source, report),
+        *_watch(source, report),
         *_live(source, report),
         *windows(source, report),
         *samples(source, report),
@@ -211,13 +212,48 @@ def _epistemic(source: Source, report: dict[str, Any]) -> list[str]:
     ]
 
 
+def _watch(source: Source, report: dict[str, Any]) -> list[str]:
+    """What else the status may say of a row."""
+    name, lines = source.name.upper(), []
+    if source.model.refusal is not None:
+        lines += [
+            f"The status has {name}_UNSURE where the prediction is less sure than the threshold of "
+            "the reject option."
+        ]
+    if "novelty" in report:
+        found = report["novelty"]
+        lines += [
+            f"It has {name}_UNLIKE where `{source.name}_surprise(x)`, which tells how unlike the "
+            f"training rows x is, is above {name}_UNLIKE_ABOVE:",
+            f"{found['false_alarms']:.1%} of {found['rows']} healthy rows. "
+            f"{found['bytes_in_flash']:,} bytes of tables, {found['multiply_adds']:,} "
+            "multiply-adds.",
+            "",
+            "| AUROC | here | full novelty |",
+            "|---|---|---|",
+            *(
+                f"| {fault} | {value:.3f} | {found['full_auroc'][fault]:.3f} |"
+                for fault, value in found["auroc"].items()
+            ),
+        ]
+    return ["## Rows to refuse", "", *lines, ""] if lines else []
+
+
 def _live(source: Source, report: dict[str, Any]) -> list[str]:
     """What learns on, and what that takes."""
     if "live" not in report:
         return []
     found = report["live"]
+    intervals = []
+    if source.switches["STREAMS"]:
+        intervals = [
+            f"Intervals learn on as windows do: `{source.name}_live_interval(&state, &window, "
+            "x, ...)`. The running way does not",
+            "learn: its last layer reads other numbers than the trained one.",
+        ]
     return [
         *renamed(LEARNING, source.name).splitlines(),
+        *intervals,
         f"The interval is of {100 * found['coverage']:g} %, and follows how often it held. A label "
         "that is NaN or infinite is refused.",
         "",

@@ -17,6 +17,7 @@ from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.report import ExportReport
+from rdeepsense.deploy.watch import UNWATCHED, Watch
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class C99Report(ExportReport):
     live: LiveCost | None = None
     stream: StreamCost | None = None
     samples: SampledCost | None = None
+    watch: Watch = UNWATCHED
 
     @property
     def kept_float32(self) -> list[int]:
@@ -143,6 +145,7 @@ class C99Report(ExportReport):
             "live": self.live,
             "stream": self.stream,
             "samples": self.samples,
+            "novelty": self.watch.report,
         }
         known = {name: asdict(part) for name, part in parts.items() if part is not None}
         return {
@@ -162,6 +165,7 @@ class C99Report(ExportReport):
             "bytes": asdict(self.bytes),
             "quality": self.quality_json(),
             "sure": None if self.sure is None else list(self.sure),
+            "reject": None if (refusal := self.watch.refusal) is None else refusal.to_json(),
         }
 
 

@@ -31,6 +31,9 @@ def rows_section(source: Source, X: NDArray[Any]) -> str:
     told = predicted(source.folded, source.network, rows)
     for result, values in zip(source.model.results, told, strict=True):
         vectors.append(table("float", f"expected_{result}", values, f"ROWS * {name}_OUTPUTS"))
+    if (novelty := source.model.novelty) is not None:
+        surprise = novelty.surprise(source.folded.facts.numbers(rows))
+        vectors.append(table("float", "expected_surprise", surprise, "ROWS"))
     lines = [
         *(t.declaration() for t in source.tables),
         "",

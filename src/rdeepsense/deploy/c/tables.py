@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.encoding import encoding_arrays
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.narrowing import narrow_arrays, narrow_lengths
+from rdeepsense.deploy.c.watch import watch_arrays, watch_lengths
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.deploy.stored_embedding import StoredEmbedding
@@ -69,11 +70,7 @@ def tables_of(model: CModel) -> list[Table]:
         tables.append(Table("float", "root", _triangle(model.laplace.root, network)))
         tables.append(Table("float", "gain", model.laplace.gain))
         tables.append(Table("float", "epistemic", model.laplace.std))
-    if model.narrowing is not None:
-        narrow = narrow_arrays(model.narrowing)
-        tables += [Table("float", name, values) for name, values in narrow.items()]
-    if model.live is not None:
-        tables += [Table("float", name, values) for name, values in model.live.arrays().items()]
+    tables += learning_tables(model)
     for name, values in encoding_arrays(model).items():
         tables.append(Table("int32_t" if values.dtype == np.int32 else "float", name, values))
     _check(tables, model)
@@ -95,7 +92,19 @@ def shared_tables(model: CModel) -> list[Table]:
         tables.append(Table("float", "fallback", model.guard.fallback))
         if model.missing != "refuse":
             tables.append(Table("int8_t", "takes_nan", model.guard.missing.astype(np.int8)))
+    watched = watch_arrays(model)
+    tables += [
+        Table("int8_t" if one.dtype == np.int8 else "float", name, one)
+        for name, one in watched.items()
+    ]
     return tables
+
+
+def learning_tables(model: CModel) -> list[Table]:
+    """Tables of what was learnt from labels, or will be."""
+    found = {} if model.narrowing is None else narrow_arrays(model.narrowing)
+    found |= {} if model.live is None else model.live.arrays()
+    return [Table("float", name, values) for name, values in found.items()]
 
 
 def lengths(model: CModel) -> dict[str, int]:
@@ -103,6 +112,7 @@ def lengths(model: CModel) -> dict[str, int]:
     inputs, outputs, widths = model.network_inputs, model.outputs, model.widths
     found = dict.fromkeys(("centre", "per_scale", "per_step"), inputs)
     found |= dict.fromkeys(("low", "high", "takes_nan", "levels"), model.inputs)
+    found |= watch_lengths(model)
     if (encoding := model.encoding) is not None:
         if encoding.width != inputs:
             raise InputError(f"the encoding makes {encoding.width} numbers of a row, not {inputs}")

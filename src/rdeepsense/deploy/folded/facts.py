@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
+from rdeepsense.deploy.folded.novelty import CompactNovelty
+from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
@@ -64,6 +66,8 @@ class Facts:
     window: tuple[int, ...] = ()  # axes of a row before that of the inputs: the times of a window
     recipe: Recipe | None = None  # how windows are cut from a log; None where nobody said
     smoothing: Smoothing | None = None  # of decisions in a stream, for classes
+    refusal: Refusal | None = None  # None where no reject option was exported
+    novelty: CompactNovelty | None = None
 
     @property
     def is_classifier(self) -> bool:
@@ -90,6 +94,12 @@ class Facts:
                 own = own.spaced(apart / recipe.hop)
             recipe = replace(recipe, hop=apart)
         return replace(self, recipe=recipe, smoothing=own)
+
+    def numbers(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the inputs of rows that are no categories."""
+        if self.encoding is None or not self.encoding.categories:
+            return X
+        return X[:, list(self.encoding.numbers)]
 
     def floats(self, X: ArrayLike) -> NDArray[Any]:
         """Return X as (rows, inputs) floats, whatever they are; levels by name become codes."""

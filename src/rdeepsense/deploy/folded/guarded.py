@@ -1,22 +1,49 @@
-"""What the guard makes of predictions: those of rows that it flags are widened."""
+"""What guard, reject option and novelty make of predictions.
+
+The guard widens predictions of rows that it flags. The other two leave predictions as they are, and
+say nothing of a row that has none.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs
 from rdeepsense.guard import Guard
+from rdeepsense.status import Status, Statuses
 
 
-def guarded(found: Outputs, guard: Guard | None, X: NDArray[Any]) -> Outputs:
-    """Add the status of rows X, and widen the predictions of those that are flagged."""
-    if guard is None:
+def guarded(found: Outputs, facts: Facts, X: NDArray[Any]) -> Outputs:
+    """Add the status of rows X, and widen the predictions of those that the guard flags."""
+    if facts.guard is not None:
+        found = _widened(found, facts.guard, X)
+    if facts.refusal is None and facts.novelty is None:
         return found
+    status = np.zeros(len(X), np.uint8) if found.status is None else found.status
+    return found._replace(status=status | _further(found, facts, X, status))
+
+
+def _widened(found: Outputs, guard: Guard, X: NDArray[Any]) -> Outputs:
     status = guard.status(X)
     if not status.any():
         return found._replace(status=status)
     if isinstance(found, MeanStd):
         return found._replace(std=guard.widened(found.std, status), status=status)
     return found._replace(probs=guard.mixed(found.probs, status), status=status)
+
+
+def _further(found: Outputs, facts: Facts, X: NDArray[Any], status: Statuses) -> Statuses:
+    """Return UNSURE and UNLIKE of rows that have a prediction."""
+    flags = np.zeros(len(X), np.uint8)
+    if facts.refusal is not None:
+        told = found.std if isinstance(found, MeanStd) else found.probs
+        flags |= facts.refusal.refused(told, facts.is_classifier) * np.uint8(Status.UNSURE)
+    if facts.novelty is not None:
+        flags |= facts.novelty.unlike(facts.numbers(X)) * np.uint8(Status.UNLIKE)
+    if facts.missing == "refuse":
+        flags[(status & np.uint8(Status.MISSING)) > 0] = 0
+    return flags

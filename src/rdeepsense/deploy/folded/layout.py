@@ -12,6 +12,8 @@
     doubt.gain, doubt.std            (outputs,)
     guard.low, .high, .missing       (columns of a row,); .levels too, where there are categories
     guard.fallback                   (outputs,)
+    refusal.threshold, .spread       (1,), (outputs,), of classes (1,)
+    novelty.*                        as `folded.novelty` has them
 
 A file is held to it before its numbers are read, and a model made by hand before it is run.
 """
@@ -24,6 +26,7 @@ from collections.abc import Mapping
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.novelty import NUMBERS
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
@@ -33,8 +36,11 @@ Shape = tuple[int, ...]
 LAPLACE = "doubt."  # before the names of its arrays
 INTERVAL = "interval."
 GUARD = "guard."
+REFUSAL = "refusal."
+NOVELTY = "novelty."
 EMBEDDING = "embedding."
 MOST_LAYERS = 1_000
+MOST_OF_NOVELTY = 256  # columns, knots, components, Gaussians
 
 
 def arrays_of(folded: Folded) -> dict[str, Floats]:
@@ -57,6 +63,10 @@ def shared(facts: Facts, output: Output) -> dict[str, Floats]:
     found: dict[str, Floats | None] = {"spread": output.spread, "shift": output.shift}
     if facts.guard is not None:
         found |= {f"{GUARD}{name}": value for name, value in facts.guard.arrays().items()}
+    if facts.refusal is not None:
+        found |= {f"{REFUSAL}{name}": value for name, value in facts.refusal.arrays().items()}
+    if facts.novelty is not None:
+        found |= {f"{NOVELTY}{name}": value for name, value in facts.novelty.arrays().items()}
     if facts.intervals is not None:
         found |= {f"{INTERVAL}{name}": value for name, value in vars(facts.intervals).items()}
     return {name: value for name, value in found.items() if value is not None}
@@ -84,6 +94,7 @@ def check_shapes(
     layers: int,
     classes: int | None,
     encoding: Encoding | None = None,
+    windows: bool = False,
 ) -> int:
     """Return the number of outputs, or name the first array that does not fit the others."""
     if not 0 < layers <= MOST_LAYERS:
@@ -127,6 +138,12 @@ def check_shapes(
         names = ("low", "high", "missing", *["levels"] * coded)
         wanted |= {f"{GUARD}{name}": (columns,) for name in names}
         wanted[f"{GUARD}fallback"] = (outputs,)
+    if any(name.startswith(REFUSAL) for name in shapes):
+        spread = 1 if isinstance(link, Softmax) else outputs
+        wanted |= {f"{REFUSAL}threshold": (1,), f"{REFUSAL}spread": (spread,)}
+    if any(name.startswith(NOVELTY) for name in shapes):
+        read = columns if encoding is None else len(encoding.numbers)
+        wanted |= _novelty(shapes, read, windows)
     for name, shape in wanted.items():
         if shapes.get(name) != shape:
             raise InputError(f"{name} does not fit the layers: {_is(shapes, name)}, not {shape}")
@@ -161,6 +178,31 @@ def _laplace(
         )
     numbers = (outputs,)
     return {f"{LAPLACE}root": (rows, rows), f"{LAPLACE}gain": numbers, f"{LAPLACE}std": numbers}
+
+
+def _novelty(shapes: Mapping[str, Shape], inputs: int, windows: bool) -> dict[str, Shape]:
+    columns = inputs * (NUMBERS if windows else 1)
+    knots, size = _last(shapes, f"{NOVELTY}knots"), _length(shapes, f"{NOVELTY}axis_steps")
+    gaussians = _length(shapes, f"{NOVELTY}constants")
+    if knots < 2 or max(columns, knots, size, gaussians) > MOST_OF_NOVELTY:
+        raise InputError(
+            f"{NOVELTY}* have {columns} columns, {knots} knots, {size} components and {gaussians} "
+            f"Gaussians; at most {MOST_OF_NOVELTY} of any, and two knots or more"
+        )
+    own: dict[str, Shape] = {
+        "centre": (inputs,),
+        "lines": (columns, 4),
+        "knots": (columns, knots),
+        "scores": (columns, knots),
+        "axes": (columns, size),
+        "axis_steps": (size,),
+        "factors": (gaussians, size, size),
+        "factor_steps": (gaussians, size),
+        "means": (gaussians, size),
+        "constants": (gaussians,),
+        "threshold": (1,),
+    }
+    return {f"{NOVELTY}{name}": shape for name, shape in own.items()}
 
 
 def _intervals(shapes: Mapping[str, Shape], link: Link, outputs: int) -> dict[str, Shape]:

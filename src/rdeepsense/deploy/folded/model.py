@@ -40,8 +40,8 @@ class Folded:
 
     def finish(self, raw: Floats, X: NDArray[Any]) -> Outputs:
         """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
-        found, guard = self.output.finish(raw), self.facts.guard
+        found = self.output.finish(raw)
         if self.narrowing is not None and isinstance(found, MeanStd):
             kept = self.narrowing.kept(self.layers.last_hidden(X))
             found = found._replace(std=found.std * np.sqrt(kept))
-        return guarded(found, guard, X)
+        return guarded(found, self.facts, X)

@@ -30,9 +30,19 @@ from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.graph.record import check_graph, graph_of
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
-from rdeepsense.deploy.folded.layout import EMBEDDING, GUARD, INTERVAL, LAPLACE, check_shapes
+from rdeepsense.deploy.folded.layout import (
+    EMBEDDING,
+    GUARD,
+    INTERVAL,
+    LAPLACE,
+    NOVELTY,
+    REFUSAL,
+    check_shapes,
+)
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.novelty import BYTE, LARGEST_SINGLE, SINGLES, CompactNovelty
 from rdeepsense.deploy.folded.output import Output
+from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.encoding import ENCODING, MOST_LEVELS, encoding_of
 from rdeepsense.encoding import LARGEST as ENCODED
@@ -45,6 +55,12 @@ DTYPES = ("F64", "F32")
 LARGEST = 1e150  # of any number, so that a product of two is one
 LARGEST_COLUMN = 1e100  # of the last layer, for rows within REACH standard deviations
 LEAST = 1 / LARGEST
+WHOLE = tuple(f"{NOVELTY}{name}" for name in ("scores", "axes", "factors"))
+# Numbers that a device holds in float32, or as bytes.
+NOVELTY_RANGES = {
+    **{f"{NOVELTY}{name}": (-LARGEST_SINGLE, LARGEST_SINGLE) for name in SINGLES},
+    **dict.fromkeys(WHOLE, (-float(BYTE), float(BYTE))),
+}
 # The least and the largest that the numbers of a tensor may be, where it is not +- LARGEST.
 RANGES = {
     "scale": (LEAST, LARGEST),
@@ -59,6 +75,8 @@ RANGES = {
     f"{GUARD}missing": (0.0, 1.0),
     f"{GUARD}levels": (0.0, MOST_LEVELS),
     f"{GUARD}fallback": (0.0, LARGEST),
+    f"{REFUSAL}spread": (LEAST, LARGEST),
+    **NOVELTY_RANGES,
 }
 
 
@@ -78,7 +96,12 @@ def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
         shapes = shapes if steps is None else steps
         record = encoding_record(header)
         outputs = check_shapes(
-            shapes, link, header["layers"], None if classes is None else len(classes), record
+            shapes,
+            link,
+            header["layers"],
+            None if classes is None else len(classes),
+            record,
+            len(header.get("graph", {}).get("shape", ())) > 1,
         )
         inputs, named = shapes["centre"][0], outputs if classes is None else 1
         inputs = inputs if record is None else record.inputs
@@ -97,7 +120,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
             if not np.array_equal(arrays.get(f"{GUARD}levels", record.counts), record.counts):
                 raise InputError(f"{GUARD}levels does not fit the encoding")
         parts, laplace = _under(INTERVAL, arrays), _under(LAPLACE, arrays)
-        guard = _under(GUARD, arrays)
+        guard, refusal, novelty = (_under(name, arrays) for name in (GUARD, REFUSAL, NOVELTY))
         facts = Facts(
             inputs=inputs,
             outputs=outputs,
@@ -115,6 +138,8 @@ def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
             window=() if graph is None else graph.shape[:-1],
             recipe=recipe_of(header, () if graph is None else graph.shape),
             smoothing=smoothing_of(header),
+            refusal=Refusal(**refusal) if refusal else None,
+            novelty=CompactNovelty(**novelty) if novelty else None,
         )
         output = Output(
             link,
@@ -170,6 +195,12 @@ def _check_numbers(arrays: Arrays, link: Link) -> None:
         raise InputError(f"{GUARD}low lies above {GUARD}high")
     if guard and not isinstance(link, LocationWidth) and abs(guard["fallback"].sum() - 1) > 1e-6:
         raise InputError(f"{GUARD}fallback holds no frequencies of classes: their sum is not 1")
+    knots = arrays.get(f"{NOVELTY}knots")
+    if knots is not None and (np.diff(knots, axis=1) < 0).any():
+        raise InputError(f"{NOVELTY}knots are not in order")
+    for name in WHOLE:
+        if name in arrays and (arrays[name] != np.rint(arrays[name])).any():
+            raise InputError(f"{name} holds what is no whole number")
     root = arrays.get(f"{LAPLACE}root")
     if root is not None and any(row[:k].any() for k, row in enumerate(root)):
         raise InputError(f"{LAPLACE}root is not upper triangular")

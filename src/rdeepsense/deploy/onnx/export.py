@@ -8,7 +8,7 @@ in the file's metadata.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rdeepsense.deploy.dense_layers import is_dense
 from rdeepsense.deploy.fold import check_one_pass, fold_fitted, fold_last
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.judge import judge, stored_network
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.agreement import check_agreement, drawn_rows, fitted_outputs
@@ -58,9 +59,14 @@ def export_onnx(
     options: Options,
     rows: LabelledRows,
     progress: Progress | None = None,
+    refusal: Refusal | None = None,
 ) -> OnnxReport:
     """Write the ONNX file of a model."""
     check_one_pass(fitted)
+    if refusal is not None and fitted.guard is None:
+        raise InputError(
+            "reject= needs a status, and the model's file is older than that; fit the model again"
+        )
     X = rows.X if len(rows.X) else drawn_rows(fitted)
     X = X.astype(np.float32)
     tuned = None
@@ -68,6 +74,7 @@ def export_onnx(
     proto: Any  # a ModelProto, as onnx comes without types
     if is_dense(fitted.network.body):
         folded = fold_fitted(fitted, options.epistemic)
+        folded = replace(folded, facts=replace(folded.facts, refusal=refusal))
         if options.features:
             _check_features(fitted, folded, options)
         network, tuned = stored_network(fitted, folded, rows, options, progress)
@@ -80,7 +87,9 @@ def export_onnx(
                 "fit this one on numbers, with missing='mean'"
             )
         facts, last, output = fold_last(fitted)
-        proto, wanted = module_graph(fitted, last, output), fitted_outputs(fitted, X)
+        facts = replace(facts, refusal=refusal)
+        proto = module_graph(fitted, last, output, refusal)
+        wanted = fitted_outputs(fitted, X)
     require("onnx", "export").checker.check_model(proto, full_check=True)
     running = OnnxRunner.of(facts, proto.SerializeToString())
     agreement = "runs it; int8 is judged by its figures alone"

@@ -33,6 +33,7 @@ from rdeepsense.deploy.onnx.encoding import encoding_nodes
 from rdeepsense.deploy.onnx.laplace import corrected_logits, laplace_nodes
 from rdeepsense.deploy.onnx.links import NodeArithmetic
 from rdeepsense.deploy.onnx.nodes import INPUT, Nodes
+from rdeepsense.deploy.onnx.refusal import refusal_nodes
 from rdeepsense.deploy.quantise import BYTE, LEAST_STEP, Int8Layer, Int8Network
 from rdeepsense.link import Column, LocationWidth, Softmax, evaluate
 
@@ -78,7 +79,9 @@ def model(folded: Folded, network: FloatNetwork | Int8Network, features: bool = 
         read = [h] * (hidden > 0) + [z] * (hidden + 1 < len(output.laplace.root))
         widened = laplace_nodes(nodes, output.laplace, network.root, read, mark)
     known = folded.facts.guard
-    flagged = None if known is None else guard.guard_nodes(nodes, known)
+    refusal = folded.facts.refusal
+    told = guard.NAMES[0] if refusal is None else "input_status"
+    flagged = None if known is None else guard.guard_nodes(nodes, known, told)
     own = "" if flagged is None else "network_"
     if isinstance(output.link, Softmax):
         raw = raw if widened is None else corrected_logits(nodes, raw, widened)
@@ -90,6 +93,8 @@ def model(folded: Folded, network: FloatNetwork | Int8Network, features: bool = 
             guard.mixed(nodes, known, flagged, f"{own}probs")
         else:
             guard.widened(nodes, known, flagged, f"{own}std")
+    if refusal is not None:
+        refusal_nodes(nodes, refusal, told, isinstance(output.link, Softmax))
     whole = () if flagged is None else guard.NAMES
     names, sizes = output_names(output), [folded.facts.outputs] * len(output_names(output))
     if features:

@@ -20,8 +20,8 @@ from rdeepsense.status import Status
 NAMES = ("status", "flagged_input")
 
 
-def guard_nodes(nodes: Nodes, guard: Guard) -> str:
-    """Add the two outputs; returns whether each row (batch, 1) is flagged."""
+def guard_nodes(nodes: Nodes, guard: Guard, named: str = NAMES[0]) -> str:
+    """Add the two outputs, a status of this name; returns whether rows (batch, 1) are flagged."""
     below = nodes.node("Less", [INPUT, nodes.single("low", _held(guard).low)], "below")
     above = nodes.node("Greater", [INPUT, nodes.single("high", _held(guard).high)], "above")
     out = nodes.node("Or", [below, above], "beyond")
@@ -40,7 +40,7 @@ def guard_nodes(nodes: Nodes, guard: Guard) -> str:
     status = nodes.node("Add", found[:2], "status_column")
     for more in found[2:]:
         status = nodes.node("Add", [status, more], "whole_status")
-    nodes.node("Squeeze", [status, nodes.constant("last_axis", np.array([1]))], "status")
+    nodes.node("Squeeze", [status, nodes.constant("last_axis", np.array([1]))], named)
     flagged = nodes.node("Cast", [status], "flagged", to=nodes.onnx.TensorProto.BOOL)
     either = nodes.node("Or", [out, missing], "either")
     if strange is not None:

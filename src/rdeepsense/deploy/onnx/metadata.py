@@ -42,7 +42,7 @@ def describe(
         "input_shape": list(shape),
         **_moments(scaler, encoding),
         **_levels(facts),
-        **_ranges(fitted),
+        **_ranges(fitted, facts),
     }
     for key in TEXTS:
         if (texts := getattr(facts, key)) is not None:
@@ -77,7 +77,7 @@ def _levels(facts: Facts) -> dict[str, object]:
     return {"levels": {str(c.column): list(c.levels) for c in categories}} if categories else {}
 
 
-def _ranges(fitted: Fitted) -> dict[str, object]:
+def _ranges(fitted: Fitted, facts: Facts) -> dict[str, object]:
     """Say what inputs `status` accepts, and what its numbers mean."""
     if fitted.guard is None:
         return {}
@@ -86,8 +86,13 @@ def _ranges(fitted: Fitted) -> dict[str, object]:
         "input_high": fitted.guard.high.tolist(),
         "status": {
             flag.name: int(flag)
-            for flag in (Status.MISSING, Status.OUT_OF_RANGE, Status.UNKNOWN_LEVEL)
-            if flag is not Status.UNKNOWN_LEVEL or fitted.guard.levels is not None
+            for flag, is_told in (
+                (Status.MISSING, True),
+                (Status.OUT_OF_RANGE, True),
+                (Status.UNKNOWN_LEVEL, fitted.guard.levels is not None),
+                (Status.UNSURE, facts.refusal is not None),
+            )
+            if is_told
         },
     }
 

@@ -19,10 +19,12 @@ from torch import Tensor, nn
 
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.output import Output
+from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.onnx.graph import output_names
 from rdeepsense.deploy.onnx.guard import NAMES, TorchGuard
 from rdeepsense.deploy.onnx.links import TensorArithmetic
 from rdeepsense.deploy.onnx.nodes import INPUT, OPSET
+from rdeepsense.deploy.onnx.refusal import TorchRefusal
 from rdeepsense.errors import InputError, require
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.guard import REACH
@@ -31,7 +33,9 @@ from rdeepsense.process_wide import quiet
 
 
 # Any: a ModelProto, as onnx comes without types.
-def module_graph(fitted: Fitted, last: DenseLayer, output: Output) -> Any:
+def module_graph(
+    fitted: Fitted, last: DenseLayer, output: Output, refusal: Refusal | None = None
+) -> Any:
     """Let torch write the ModelProto, without metadata; `last` is the folded last layer."""
     onnx = require("onnx", "export")
     names = output_names(output) + (() if fitted.guard is None else NAMES)
@@ -41,7 +45,7 @@ def module_graph(fitted: Fitted, last: DenseLayer, output: Output) -> Any:
         # Of torch's two exporters this one needs no further library and keeps GRU and LSTM whole.
         try:
             torch.onnx.export(
-                _WholeModel(fitted, last, output).eval(),
+                _WholeModel(fitted, last, output, refusal).eval(),
                 (torch.zeros(1, *fitted.inputs.shape),),
                 content,  # type: ignore[arg-type]
                 input_names=[INPUT],
@@ -61,8 +65,12 @@ def module_graph(fitted: Fitted, last: DenseLayer, output: Output) -> Any:
 class _WholeModel(nn.Module):
     """Raw sensor units in; mean and std, or probabilities, and what the guard says, out."""
 
-    def __init__(self, fitted: Fitted, last: DenseLayer, output: Output) -> None:
+    def __init__(
+        self, fitted: Fitted, last: DenseLayer, output: Output, refusal: Refusal | None
+    ) -> None:
         super().__init__()
+        classes = isinstance(output.link, Softmax)
+        self.refusal = None if refusal is None else TorchRefusal(refusal, classes)
         self.body = copy.deepcopy(fitted.network.body).cpu().float()
         linear = self.body.get_submodule(fitted.network.output)
         assert isinstance(linear, nn.Linear)
@@ -85,16 +93,21 @@ class _WholeModel(nn.Module):
             probs: Tensor = raw.softmax(1)
             if self.guard is None:
                 return (probs,)
-            told = self.guard(x)
-            return (self.guard.mixed(probs, told[0]), *told)
+            status, first = self.guard(x)
+            probs = self.guard.mixed(probs, status)
+            return probs, self._told(status, probs), first
         assert self.link.width is not None
         arithmetic = TensorArithmetic(raw.chunk(self.link.columns, 1))
         std = self.spread * evaluate(self.link.width, arithmetic)
         mean = evaluate(self.link.location, arithmetic) + self.shift * std
         if self.guard is None:
             return mean, std
-        told = self.guard(x)
-        return (mean, self.guard.widened(std, told[0]), *told)
+        status, first = self.guard(x)
+        std = self.guard.widened(std, status)
+        return mean, std, self._told(status, std), first
+
+    def _told(self, status: Tensor, predicted: Tensor) -> Tensor:
+        return status if self.refusal is None else self.refusal(status, predicted)
 
 
 def _single(values: ArrayLike) -> Tensor:

@@ -34,9 +34,12 @@ class StreamCost:
     running: Running | None  # None where there are no labelled windows
 
     @classmethod
-    def of(cls, stream: Stream, channels: int, running: Running | None) -> StreamCost:
+    def of(
+        cls, stream: Stream, channels: int, running: Running | None, summary: int = 0
+    ) -> StreamCost:
         interval, step, last = stream.multiply_adds
         count, (found, top, _) = stream.count, stream.sizes
+        kept = 4 * count * channels * summary  # of each interval, for a novelty
         flags = -(-count // 4) * 4 + 4
         tops = top * (count if stream.mean else 1)
         return cls(
@@ -49,8 +52,8 @@ class StreamCost:
             },
             {
                 "window": 0,
-                "exact": 4 * count * found + flags,
-                "running": 4 * (stream.states + tops) + flags,
+                "exact": 4 * count * found + kept + flags,
+                "running": 4 * (stream.states + tops) + kept + flags,
             },
             running,
         )

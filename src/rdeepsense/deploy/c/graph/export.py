@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.export import C99, check_unsampled, made_c99, sure_thresholds
 from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.graph.decided import decided_quality
@@ -14,14 +15,19 @@ from rdeepsense.deploy.c.graph.sampled import Sampled
 from rdeepsense.deploy.c.graph.sampled_cost import SampledCost
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.fold_adapted import check_steady, settled
+from rdeepsense.deploy.c.report import LiveCost
+from rdeepsense.deploy.c.watch import SUMMARY
+from rdeepsense.deploy.fold_adapted import narrowing, settled
 from rdeepsense.deploy.fold_graph import fold_graph
+from rdeepsense.deploy.fold_live import fold_live
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.graph.stream import Stream
+from rdeepsense.deploy.graph_hidden import check_hidden
 from rdeepsense.deploy.judge import judge
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.options import Options
+from rdeepsense.deploy.watch import Watch
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.windowing.sampling import Sampling
@@ -29,16 +35,18 @@ from rdeepsense.windowing.sampling import Sampling
 
 def export_graph_c99(fitted: Fitted, folder: Path, options: Options, rows: LabelledRows) -> C99:
     """Make the C of a network of windows and the report of it."""
-    for name in ("epistemic", "live", "fine_tune"):
+    for name in ("epistemic", "fine_tune"):
         if getattr(options, name):
             raise InputError(
                 f"{name}={getattr(options, name)!r} is for fully-connected networks; export this "
                 "one without it"
             )
-    check_steady(fitted, "c99")
     plain = settled(fitted)
     folded = fold_graph(plain)
     streamed = folded.facts.streamed(options.smoothing, options.hop)
+    if (narrowed := narrowing(fitted, options.dtype, options.live)) is not None:
+        check_hidden(plain, folded.graph)
+        folded = replace(folded, narrowing=narrowed)
     network = as_stored(folded, options.dtype)
     runner = NetworkRunner(folded, network)
     found = judge(runner, fitted, rows, options)
@@ -49,17 +57,31 @@ def export_graph_c99(fitted: Fitted, folder: Path, options: Options, rows: Label
     if options.smoothing is None:
         streamed = replace(folded.facts, smoothing=smoothing).streamed(None, options.hop)
     sampled = _sampled(streamed, network.stream, options)
-    source = GraphSource(folded, network, options.name, sure, factor, sampled)
+    watch = Watch.of(fitted, rows, options)
+    watched = replace(folded, facts=watch.on(folded.facts))
+    live = None
+    if options.live:
+        live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
+    source = GraphSource(watched, network, options.name, sure, factor, sampled, live)
     stream = None
     if network.stream is not None:
-        stream = StreamCost.of(network.stream, source.model.channels, running)
+        kept = 0 if watch.novelty is None else SUMMARY
+        stream = StreamCost.of(network.stream, source.model.channels, running, kept)
     samples = None
     if sampled is not None:
         work, outputs = source.multiply_adds, source.model.outputs
         samples = SampledCost.of(sampled, work, network.stream, outputs, decided)
-    costs = graph_costs(network)
     return made_c99(
-        source, folder, found, options.dtype, rows, costs, stream=stream, samples=samples
+        source,
+        folder,
+        found,
+        options.dtype,
+        rows,
+        graph_costs(network),
+        live=None if live is None else LiveCost.of(live, source.model.outputs),
+        stream=stream,
+        samples=samples,
+        watch=watch,
     )
 
 

@@ -6,14 +6,16 @@ from functools import cached_property
 from typing import Any
 
 from rdeepsense.arrays import Floats
-from rdeepsense.deploy.c.config import LINK, OF_GRAPHS, link_macros, switches
+from rdeepsense.deploy.c.config import LINK, OF_GRAPHS, learning_config, link_macros, switches
 from rdeepsense.deploy.c.graph.model import graph_model
 from rdeepsense.deploy.c.graph.sampled import Sampled
 from rdeepsense.deploy.c.graph.steps import Steps
 from rdeepsense.deploy.c.graph.stored import StoredGraph
+from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.tables import Table, shared_tables
+from rdeepsense.deploy.c.tables import Table, learning_tables, shared_tables
 from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.c.watch import watch_config
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 
 STREAM = """
@@ -24,7 +26,7 @@ class GraphSource(Source):
     """The C of one model of windows.
 
     `running` is what its running form multiplies logits, or standard deviations, by; with `sampled`
-    it takes samples, too.
+    it takes samples, with `live` it learns on.
     """
 
     network: StoredGraph
@@ -38,11 +40,12 @@ class GraphSource(Source):
         sure: Floats | None = None,
         running: float = 1.0,
         sampled: Sampled | None = None,
+        live: CLive | None = None,
     ) -> None:
         self.folded, self.network, self.sure = folded, network, sure
         self.running, self.stream = running, network.stream
         self.sampled = sampled
-        self.model = graph_model(folded, network, name, sure)
+        self.model = graph_model(folded, network, name, sure, live)
         self.name = self.model.name
         self.steps = self._steps()
         self.tables = self._tables()
@@ -51,12 +54,12 @@ class GraphSource(Source):
         steps, graph = Steps(self.name, self.network.dtype), self.network.graph
         if self.stream is None:
             gated = any(node.kind in ("gru", "lstm") for node in graph.nodes)
-            steps.program("whole_steps", graph.inputs, graph.nodes, gated)
+            steps.program("whole_steps", graph.inputs, graph.nodes, gated, self.model.hidden > 0)
             return steps
         stream, (found, top, _) = self.stream, self.stream.sizes
         steps.program("interval_steps", stream.read, stream.interval, False)
         steps.program("recurrent_steps", found, stream.step, True)
-        steps.program("last_steps", top, stream.last, False)
+        steps.program("last_steps", top, stream.last, False, self.model.hidden > 0)
         return steps
 
     def _tables(self) -> list[Table]:
@@ -66,6 +69,7 @@ class GraphSource(Source):
             Table("float", "per_scale", network.per_scale),
             Table("float", "offset", network.offset),
             *shared_tables(self.model),
+            *learning_tables(self.model),
         ]
         named = [Table(t.kind, f"{self.name}_{t.name}", t.values, t.size) for t in first]
         for table in (*named, *self.steps.tables):
@@ -117,6 +121,7 @@ class GraphSource(Source):
             lines.append(f"#define RUNNING_FACTOR {number(self.running)}")
         if self.sampled is not None:
             lines += self.sampled.config(self.folded.facts)
+        lines += watch_config(self.model) + learning_config(self.model)
         link = link_macros(self.model)[0]
         return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
 
@@ -158,6 +163,7 @@ class GraphSource(Source):
         steps, network = self.steps, self.network
         read = network.graph.inputs if self.stream is None else self.stream.read
         numbers = network.graph.columns + read + steps.arena + steps.sums + steps.room
+        numbers += self.model.hidden
         numbers += 2 * steps.taps if "CONVOLVED" in steps.switches else 0
         numbers += steps.states if "GATED" in steps.switches else 0
         if self.stream is not None:

@@ -39,8 +39,18 @@ class Steps:
         self.arena = self.sums = self.states = self.taps = 1
         self.room = 4
 
-    def program(self, name: str, inputs: int, nodes: tuple[Node, ...], states: bool) -> None:
-        """Write a function that takes these steps from x to `to`."""
+    def program(
+        self,
+        name: str,
+        inputs: int,
+        nodes: tuple[Node, ...],
+        states: bool,
+        hidden: bool = False,
+    ) -> None:
+        """Write a function that takes these steps from x to `to`.
+
+        With `hidden` what the last step reads is kept.
+        """
         sizes, buffers = value_sizes(inputs, nodes), Buffers.plan(inputs, nodes)
         self.arena = max(self.arena, buffers.length)
         lines: list[str] = []
@@ -51,6 +61,9 @@ class Steps:
                 continue  # lies where it is
             read = [buffers.pointer(value) for value in node.reads]
             own = [sizes[value] for value in node.reads]
+            if hidden and k + 1 == len(nodes):
+                self.switches.add("COPIED")
+                lines.append(f"copy({own[0]}, {read[0]}, w->hidden);")
             lines += self._lines(node, own, read, to, carried)
             carried += state_size(node)
         self.states = max(self.states, carried)

@@ -56,13 +56,24 @@ static int finish(int status, work *w, float *probs)
 int model_predict(const float *x, float *probs, float *epistemic, void *scratch)
 {
     work *w = scratch;
-    return finish(network(x, w), w, probs, epistemic);
+    int status = finish(network(x, w), w, probs, epistemic);
+#if NOVELTY
+    status |= unlike(status, model_surprise(x));
+#endif
+    return status;
 }
 #else
 int model_predict(const float *x, float *probs, void *scratch)
 {
     work *w = scratch;
-    return finish(network(x, w), w, probs);
+    int status = finish(network(x, w), w, probs);
+#if NOVELTY
+    status |= unlike(status, model_surprise(x));
+#endif
+#if REFUSES
+    status |= unsure(status, probs);
+#endif
+    return status;
 }
 #endif
 

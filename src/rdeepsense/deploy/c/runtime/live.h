@@ -76,10 +76,10 @@ static void look_out(const model_state *state, model_row *row)
     }
 }
 
-int model_live(model_state *state, const float *x, model_row *row, float *mean, float *std,
-               float *low, float *high, void *scratch)
+/* Moves and stretches what the network said of a row, which is in `row` already. */
+static int answer(int status, model_state *state, model_row *row, float *mean, float *std,
+                  float *low, float *high, const work *w)
 {
-    const int status = model_predict(x, row->mean, row->std, scratch);
     float own[MODEL_FILTERS + 1], spread = 0.0f;
     unsigned f, i, k;
     if (size_of(row->std[0]) >= INFINITE) {
@@ -89,7 +89,7 @@ int model_live(model_state *state, const float *x, model_row *row, float *mean, 
         return status;
     }
     ++state->rows;
-    turn(scratch, model_turned, MODEL_DIRECTIONS, row->psi);
+    turn(w, model_turned, MODEL_DIRECTIONS, row->psi);
     look_out(state, row);
     for (f = 0; f <= MODEL_FILTERS; ++f) {
         float stretched = 0.0f;
@@ -117,7 +117,17 @@ int model_live(model_state *state, const float *x, model_row *row, float *mean, 
         low[k] = row->low[k] = mean[k] - reach;
         high[k] = row->high[k] = mean[k] + reach;
     }
+#if REFUSES
+    status = (status & ~MODEL_UNSURE) | unsure(status, std);
+#endif
     return status;
+}
+
+int model_live(model_state *state, const float *x, model_row *row, float *mean, float *std,
+               float *low, float *high, void *scratch)
+{
+    const int status = model_predict(x, row->mean, row->std, scratch);
+    return answer(status, state, row, mean, std, low, high, scratch);
 }
 
 /* How the log likelihood of output k falls with a squared error of so many variances. */

@@ -34,6 +34,14 @@
 #include "float_network.h"
 #endif
 
+#if REFUSES
+#include "refuse.h"
+#endif
+
+#if NOVELTY
+#include "novelty.h"
+#endif
+
 #if LIVE || NARROWED
 #include "turned.h"
 #endif
@@ -62,4 +70,8 @@
 #include "decide.h"
 
 #include "push.h"
+#endif
+
+#if STREAMS && LIVE
+#include "live_interval.h"
 #endif

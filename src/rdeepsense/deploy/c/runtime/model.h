@@ -14,11 +14,11 @@ extern "C" {
 #include "sizes.h"
 
 #if GUARD && CLASSES
-/* What predict returns; flags combine. Where it is not MODEL_OK the probabilities are half those of
+/* What predict returns; flags combine. Where an input is told the probabilities are half those of
    the network and half the frequencies of the training rows. */
 #elif GUARD
-/* What predict returns; flags combine. Where it is not MODEL_OK the mean is that of the network,
-   and std at least that of the training targets. */
+/* What predict returns; flags combine. Where an input is told the mean is that of the network, and
+   std at least that of the training targets. */
 #else
 /* What predict returns; flags combine. */
 #endif
@@ -35,6 +35,12 @@ extern "C" {
 #endif
 #if GUARD && CODED
 #define MODEL_UNKNOWN_LEVEL 4 /* a category is none of the levels below */
+#endif
+#if REFUSES
+#define MODEL_UNSURE 8 /* the prediction is less sure than the reject option accepts */
+#endif
+#if NOVELTY
+#define MODEL_UNLIKE 16 /* the inputs together are unlike those of the training rows */
 #endif
 
 #if LAPLACE && CLASSES
@@ -80,6 +86,11 @@ int model_predict(const float *x, float *mean, float *std, void *scratch);
 unsigned model_flagged_input(const float *x);
 
 #endif
+#if NOVELTY
+/* How unlike the training rows an input is: -log of a density, up to a constant. Ranks rows. */
+float model_surprise(const float *x);
+
+#endif
 #if JUDGES
 /* Whether a prediction is among the surer ones: the threshold was chosen at export. */
 #if CLASSES
@@ -99,6 +110,10 @@ int model_is_sure(const float *std);
 #endif
 #if SAMPLED
 #include "sampled_state.h"
+
+#endif
+#if STREAMS && LIVE
+#include "live_stream.h"
 
 #endif
 #ifdef __cplusplus

@@ -60,13 +60,24 @@ static int finish(int status, work *w, float *mean, float *std)
 int model_predict(const float *x, float *mean, float *std, float *epistemic, void *scratch)
 {
     work *w = scratch;
-    return finish(network(x, w), w, mean, std, epistemic);
+    int status = finish(network(x, w), w, mean, std, epistemic);
+#if NOVELTY
+    status |= unlike(status, model_surprise(x));
+#endif
+    return status;
 }
 #else
 int model_predict(const float *x, float *mean, float *std, void *scratch)
 {
     work *w = scratch;
-    return finish(network(x, w), w, mean, std);
+    int status = finish(network(x, w), w, mean, std);
+#if NOVELTY
+    status |= unlike(status, model_surprise(x));
+#endif
+#if REFUSES
+    status |= unsure(status, std);
+#endif
+    return status;
 }
 #endif
 

@@ -25,9 +25,11 @@ static int all_noted(const uint8_t *status)
 #if CLASSES
 #define RESULTS float *probs
 #define WRITTEN probs
+#define JUDGED probs
 #else
 #define RESULTS float *mean, float *std
 #define WRITTEN mean, std
+#define JUDGED std
 #endif
 
 static int unready(RESULTS)
@@ -63,12 +65,15 @@ static void keep_interval(model_window *state, const float *x, work *w)
             state->found[t][i] = state->found[t + 1][i];
         }
     }
+#if NOVELTY
+    note(x, state->summary);
+#endif
     noted(state->status, &state->seen, interval(x, state->found[MODEL_INTERVALS - 1], w));
 }
 
 static int finish_window(model_window *state, RESULTS, work *w)
 {
-    const int status = all_noted(state->status);
+    int status = all_noted(state->status);
     unsigned t;
     if (state->seen < MODEL_INTERVALS) {
         return status | unready(WRITTEN);
@@ -79,7 +84,14 @@ static int finish_window(model_window *state, RESULTS, work *w)
         gather(w->top, t == 0, w);
     }
     columns(w);
-    return finish(status, w, WRITTEN);
+    status = finish(status, w, WRITTEN);
+#if NOVELTY
+    status |= unlike(status, noted_surprise(state->summary));
+#endif
+#if REFUSES
+    status |= unsure(status, JUDGED);
+#endif
+    return status;
 }
 
 int model_push_interval(model_window *state, const float *x, RESULTS, void *scratch)
@@ -102,6 +114,9 @@ void model_begin_run(model_running *state)
 static void carry_interval(model_running *state, const float *x, work *w)
 {
     unsigned t, k;
+#if NOVELTY
+    note(x, state->summary);
+#endif
     noted(state->status, &state->seen, interval(x, w->found, w));
     for (t = 0; t + 1 < MODEL_TOPS; ++t) {
         for (k = 0; k < TOP; ++k) {
@@ -132,6 +147,12 @@ static int finish_run(model_running *state, RESULTS, work *w)
     for (k = 0; k < MODEL_OUTPUTS && status == MODEL_OK; ++k) {
         std[k] *= RUNNING_FACTOR;
     }
+#endif
+#if NOVELTY
+    status |= unlike(status, noted_surprise(state->summary));
+#endif
+#if REFUSES
+    status |= unsure(status, JUDGED);
 #endif
     return status;
 }

@@ -9,6 +9,9 @@
    of intervals before is kept, all but the recurrent layers. */
 typedef struct {
     float found[MODEL_INTERVALS][MODEL_FOUND];
+#if NOVELTY
+    float summary[MODEL_INTERVALS][MODEL_CHANNELS][MODEL_SUMMARY];
+#endif
     uint8_t status[MODEL_INTERVALS];
     uint32_t seen;
 } model_window;
@@ -26,6 +29,9 @@ int model_push_interval(model_window *state, const float *x, float *mean, float 
 typedef struct {
     float states[MODEL_STATES];
     float top[MODEL_TOPS][MODEL_TOP];
+#if NOVELTY
+    float summary[MODEL_INTERVALS][MODEL_CHANNELS][MODEL_SUMMARY];
+#endif
     uint8_t status[MODEL_INTERVALS];
     uint32_t seen;
 } model_running;

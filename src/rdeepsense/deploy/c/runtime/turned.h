@@ -24,7 +24,11 @@ static void turn(const work *w, const float *table, unsigned n, float *psi)
     for (i = 0; i < n; ++i) {
         psi[i] = 0.0f;
     }
-#if INT8
+#if WINDOWS
+    for (i = 0; i < HIDDEN; ++i) {
+        add_turned(table, n, i, w->hidden[i], psi);
+    }
+#elif INT8
     for (i = 0; i < HIDDEN; ++i) {
         if (w->byte[i] != 0) {
             add_turned(table, n, i, (float)w->byte[i] * w->step, psi);

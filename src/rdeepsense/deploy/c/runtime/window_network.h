@@ -24,6 +24,9 @@ typedef struct {
     float top[TOP];     /* what the last recurrent layer makes of it */
     float pooled[TOP];
 #endif
+#if LIVE || NARROWED
+    float hidden[HIDDEN]; /* what the last layer read */
+#endif
     list lists;
 } work;
 typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];

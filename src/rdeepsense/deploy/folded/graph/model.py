@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.graph.graph import Graph
+from rdeepsense.deploy.folded.graph.last_layer import last_hidden
 from rdeepsense.deploy.folded.graph.stream import Stream
 from rdeepsense.deploy.folded.guarded import guarded
+from rdeepsense.deploy.folded.narrowing import Narrowing
 from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.runner import Outputs
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class FoldedGraph:
     graph: Graph
     output: Output
     stream: Stream | None = None  # of C alone: no file holds it
+    narrowing: Narrowing | None = None  # the same
 
     def raw(self, X: NDArray[Any]) -> Floats:
         """Compute the columns of the last layer."""
@@ -34,4 +38,8 @@ class FoldedGraph:
 
     def finish(self, raw: Floats, X: NDArray[Any]) -> Outputs:
         """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
-        return guarded(self.output.finish(raw), self.facts.guard, X)
+        found = self.output.finish(raw)
+        if self.narrowing is not None and isinstance(found, MeanStd):
+            kept = self.narrowing.kept(last_hidden(self.graph, X))
+            found = found._replace(std=found.std * np.sqrt(kept))
+        return guarded(found, self.facts, X)

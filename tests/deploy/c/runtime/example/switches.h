@@ -11,6 +11,8 @@
 #define REFUSES_NAN 1
 #define GUARD 1
 #define JUDGES 1
+#define REFUSES 0
+#define NOVELTY 0
 #define LAPLACE 0
 #define LAPLACE_READS_HIDDEN 0
 #define LAPLACE_READS_INPUTS 0

@@ -1,0 +1,62 @@
+"""Random models with a reject option and a compact novelty, and their C."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.deploy.c.graph.source import GraphSource
+from rdeepsense.deploy.c.graph.stored import as_stored
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
+from rdeepsense.deploy.folded_form import folded_form
+from rdeepsense.deploy.labelled_rows import LabelledRows
+from rdeepsense.deploy.networks import as_float32
+from rdeepsense.deploy.options import Options
+from rdeepsense.deploy.watch import Watch
+
+ROUNDING = 1e-5  # of a surprise, and of 1
+
+
+def watched(estimator: Any, X: Any, reject: float = 0.7) -> tuple[Any, Source]:
+    """A folded model that flags by these rows, and its C in float32."""
+    fitted = estimator.fitted_
+    plain = fitted.distribution(X)
+    y = plain.mode if plain.is_categorical else plain.mean
+    rows = LabelledRows(X, np.asarray(y), "drawn")
+    watch = Watch.of(fitted, rows, Options(reject=reject, novelty=True))
+    folded = folded_form(fitted)
+    folded = replace(folded, facts=watch.on(folded.facts))
+    if isinstance(folded, FoldedGraph):
+        return folded, GraphSource(folded, as_stored(folded, "float32"))
+    return folded, Source(folded, as_float32(folded))
+
+
+def strange(X: NDArray[Any], seed: int) -> NDArray[np.float32]:
+    """Rows as they are, shuffled, stuck, far out, and without a number."""
+    rng = np.random.default_rng(seed)
+    shuffled = np.stack([rng.permutation(column) for column in np.moveaxis(X, -1, 0)], axis=-1)
+    stuck = np.broadcast_to(X[:, :1] if X.ndim > 2 else X[:1], X.shape)
+    far = X + 10 ** rng.uniform(0, 4, (len(X), *[1] * (X.ndim - 1))) * X.std()
+    whole = X.copy()
+    whole.reshape(len(X), -1)[:, -1] = 3e38
+    return np.concatenate([X, shuffled, stuck, far, whole]).astype(np.float32)
+
+
+def surprises(library: ctypes.CDLL, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    """What C says of each row."""
+    function = library.model_surprise
+    function.restype = ctypes.c_float
+    return np.array([function(ctypes.c_void_p(x.ctypes.data)) for x in np.ascontiguousarray(X)])
+
+
+def rounding(facts: Facts, X: NDArray[Any], surprise: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Rows whose novelty is within rounding of the threshold."""
+    assert facts.novelty is not None
+    threshold = facts.novelty.threshold[0]
+    return np.asarray(np.abs(surprise - threshold) <= ROUNDING * (1 + np.abs(surprise)))
