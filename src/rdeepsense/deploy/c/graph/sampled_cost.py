@@ -87,7 +87,7 @@ def stream_bytes(sampled: Sampled, stream: Stream | None, outputs: int) -> int:
 
 
 def _advice(sampled: Sampled, stream: Stream) -> str | None:
-    """Name the next hop by which old intervals can be kept, where that saves a quarter of the work."""
+    """Name the next hop by which intervals can be kept, where that saves a quarter of the work."""
     own = sampled.sampling
     hop = whole_hop(own, own.length // stream.count)
     one = Sampled.of(replace(own, hop=hop), sampled.smoothing, stream, "exact")
