@@ -60,7 +60,8 @@ def export_graph_c99(
     samples = None
     if sampled is not None:
         work, outputs = source.multiply_adds, source.model.outputs
-        samples = SampledCost.of(sampled, work, network.stream, outputs, decided)
+        states = {} if stream is None else stream.state_bytes
+        samples = SampledCost.of(sampled, work, network.stream, states, outputs, decided)
     costs = graph_costs(network)
     return write_c99(
         source, folder, found, options.dtype, rows, costs, stream=stream, samples=samples
