@@ -137,8 +137,9 @@ def test_beliefs_are_those_of_one_run_after_the_other(fitted: Smoothing) -> None
 
 
 def test_halves_share_no_window() -> None:
-    streams = simulated(3, 3)
+    streams = simulated(5, 3)
     first, second = streams.halves()
+    assert (len(first.runs), len(second.runs)) == (3, 2)
     assert sorted([*first.rows, *second.rows]) == list(range(len(streams.truth)))
     alone = Streams(streams.probs, streams.trusted, streams.truth, [slice(10, 31)], PRIOR)
     assert [part.rows.tolist() for part in alone.halves()] == [

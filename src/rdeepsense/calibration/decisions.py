@@ -35,12 +35,19 @@ class Streams:
     prior: Floats
 
     def halves(self) -> tuple[Streams, Streams]:
-        """Split by runs, every second one; a single run in the middle."""
+        """Split by runs, drawn at random; a single run in the middle."""
         runs = list(self.runs)
         if len(runs) == 1:
             middle = (runs[0].start + runs[0].stop) // 2
             runs = [slice(runs[0].start, middle), slice(middle, runs[0].stop)]
-        return replace(self, runs=runs[::2]), replace(self, runs=runs[1::2])
+            return replace(self, runs=runs[:1]), replace(self, runs=runs[1:])
+        # Recordings often come in an order that repeats, of activities say.
+        order = np.random.default_rng(0).permutation(len(runs))
+        first, second = (np.sort(part) for part in np.array_split(order, 2))
+        return (
+            replace(self, runs=[runs[k] for k in first]),
+            replace(self, runs=[runs[k] for k in second]),
+        )
 
     @property
     def rows(self) -> Integers:

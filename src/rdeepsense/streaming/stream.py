@@ -17,10 +17,13 @@ from rdeepsense.deploy.loading import load
 from rdeepsense.errors import InputError
 from rdeepsense.status import Status
 from rdeepsense.streaming.decision import Decision
+from rdeepsense.streaming.going_on import GoingOn
 from rdeepsense.windowing.sampler import Sampler
 from rdeepsense.windowing.sampling import COVERAGE, Sampling
 from rdeepsense.windowing.smoothing import TRUSTED, Smoothing, prior_of
 from rdeepsense.windowing.ticks import FURTHEST, SECOND
+
+Way = Runner | GoingOn
 
 
 class Stream:
@@ -39,10 +42,16 @@ class Stream:
         estimator. It was fitted on `rdeepsense.windows`, so that it knows its rate.
     smoothing : how decisions are taken together; None is what the model carries.
     hop : how far apart windows are, such as "0.5s"; None: as the model's own were.
+    running : the factor of the running way (`report.stream.running.factor` of an export with
+        ``stream="running"``), of a fitted estimator; None computes the window, as all other ways.
     """
 
     def __init__(
-        self, model: Any, smoothing: Smoothing | None = None, hop: str | float | None = None
+        self,
+        model: Any,
+        smoothing: Smoothing | None = None,
+        hop: str | float | None = None,
+        running: float | None = None,
     ) -> None:
         self._runner = _runner_of(model)
         self.facts = facts = self._runner.facts.streamed(smoothing, hop)
@@ -55,6 +64,9 @@ class Stream:
         guard = facts.guard
         self._prior = prior_of(None if guard is None else guard.fallback, facts.outputs)
         self._sampler = Sampler(Sampling.of(facts.recipe))
+        self._way: Way = self._runner
+        if running is not None:
+            self._way = GoingOn.of(self._runner, self._sampler.sampling, running)
         self._stretch, self._announced = 0, False
         self._begin()
 
@@ -90,6 +102,8 @@ class Stream:
 
     def _begin(self) -> None:
         self._belief, self._label = self._prior, -1
+        if isinstance(self._way, GoingOn):
+            self._way.begin()
 
     def _sample(self, values: ArrayLike) -> Singles:
         try:
@@ -105,7 +119,7 @@ class Stream:
         return sample
 
     def _decision(self, first: int, last: int, window: Singles) -> Decision:
-        found = self._runner.run(window[None])
+        found = self._way.run(window[None])
         status = Status.OK if found.status is None else Status(int(found.status[0]))
         start, end = first / SECOND, last / SECOND
         if isinstance(found, MeanStd):

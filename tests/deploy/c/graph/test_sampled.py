@@ -103,7 +103,7 @@ def test_smoothing_is_fitted_on_windows_in_order(tmp_path: Path) -> None:
 def test_another_hop_than_the_model_has(tmp_path: Path) -> None:
     own, there = model("classes").fitted_, tmp_path / "m"
     believed = rds.Smoothing.unseen(own.recipe)
-    report: Any = rds.export(model("classes"), there, to="c99", hop="700ms")
+    report: Any = rds.export(model("classes"), there, to="c99", hop="0.7s")
     found = report.samples
     assert (found.hop, found.way) == (14, "window")
     assert found.advice.startswith("hop=0.75 is a multiple of an interval: its exact way would")

@@ -37,7 +37,7 @@ class Decided:
 def decided_quality(
     runner: Runner, facts: Facts, rows: LabelledRows, given: Smoothing | None
 ) -> tuple[Smoothing | None, Decided | None]:
-    """Return the smoothing, fitted on half of the runs unless it is given, judged on the others."""
+    """Return the smoothing, fitted on half of the runs unless it is given; the others judge."""
     if facts.recipe is None or not facts.is_classifier:
         return None, None
     if rows.runs is None or max(run.stop - run.start for run in rows.runs) < 2:

@@ -70,7 +70,8 @@ def export_graph_c99(fitted: Fitted, folder: Path, options: Options, rows: Label
     samples = None
     if sampled is not None:
         work, outputs = source.multiply_adds, source.model.outputs
-        samples = SampledCost.of(sampled, work, network.stream, outputs, decided)
+        states = {} if stream is None else stream.state_bytes
+        samples = SampledCost.of(sampled, work, network.stream, states, outputs, decided)
     return made_c99(
         source,
         folder,

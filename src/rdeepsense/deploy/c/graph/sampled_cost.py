@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.graph.decided import Decided
 from rdeepsense.deploy.c.graph.sampled import WAYS, Sampled, whole_hop
 from rdeepsense.deploy.folded.graph.stream import Stream
@@ -38,10 +38,11 @@ class SampledCost:
         sampled: Sampled,
         multiply_adds: int,
         stream: Stream | None,
+        states: Mapping[str, int],
         outputs: int,
         decided: Decided | None,
     ) -> SampledCost:
-        """Count; `multiply_adds` are those of a whole window."""
+        """Count; `multiply_adds` are those of a whole window, `states` bytes that a way keeps."""
         own = sampled.sampling
         work, ram = dict[str, int](), dict[str, int]()
         for way in WAYS:
@@ -50,7 +51,7 @@ class SampledCost:
             except InputError:
                 continue  # not with this network and hop
             work[way] = multiply_adds if stream is None else _work(one, stream)
-            ram[way] = stream_bytes(one, stream, outputs)
+            ram[way] = stream_bytes(one, states.get(way, 0), outputs)
         advice = None
         if stream is not None and len(work) == 1:
             advice = _advice(sampled, stream)
@@ -68,14 +69,12 @@ class SampledCost:
         )
 
 
-def stream_bytes(sampled: Sampled, stream: Stream | None, outputs: int) -> int:
-    """Return the size of `model_stream`."""
+def stream_bytes(sampled: Sampled, state: int, outputs: int) -> int:
+    """Return the size of `model_stream`, which has a state of so many bytes inside."""
     channels, sensors = sampled.sampling.firsts[-1], len(sampled.sampling.sensors)
     parts = [(4, (sampled.points + 1) * channels), (8, sensors), (8, 2 * sensors)]
     parts += [(4, sensors), (1, 2 * sensors), (8, 2), (8, 1), (4, 1), (1, 3)]
     if sampled.way != "window":
-        assert stream is not None
-        state = StreamCost.of(stream, channels, None).state_bytes[sampled.way]
         parts += [(4, 1), (4, state // 4)]
     if sampled.smoothing is not None:
         parts += [(4, outputs), (4, 1)]
@@ -87,7 +86,7 @@ def stream_bytes(sampled: Sampled, stream: Stream | None, outputs: int) -> int:
 
 
 def _advice(sampled: Sampled, stream: Stream) -> str | None:
-    """Name the next hop by which old intervals are kept, where that saves a quarter of the work."""
+    """Name the next hop by which intervals can be kept, where that saves a quarter of the work."""
     own = sampled.sampling
     hop = whole_hop(own, own.length // stream.count)
     one = Sampled.of(replace(own, hop=hop), sampled.smoothing, stream, "exact")

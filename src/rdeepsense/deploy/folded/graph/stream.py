@@ -44,7 +44,7 @@ class Stream:
 
     def found_of(self, intervals: Floats) -> Floats:
         """Compute f_t of scaled intervals, (intervals, numbers)."""
-        return _run(self.interval, intervals)
+        return run_steps(self.interval, intervals)
 
     def raw(self, found: Floats) -> Floats:
         """Compute columns from f_t, (rows, any number, numbers): the last `count` are pooled."""
@@ -53,11 +53,11 @@ class Stream:
     def tops(self, found: Floats) -> Floats:
         """Compute top_t from f_t, beginning with states of 0."""
         rows, count = found.shape[:2]
-        return _run(self.step, found.reshape(rows, -1)).reshape(rows, count, -1)
+        return run_steps(self.step, found.reshape(rows, -1)).reshape(rows, count, -1)
 
     def last_of(self, tops: Floats) -> Floats:
         """Compute columns from top_t: the last `count` are pooled."""
-        return _run(self.last, tops[:, -self.count :].mean(1) if self.mean else tops[:, -1])
+        return run_steps(self.last, tops[:, -self.count :].mean(1) if self.mean else tops[:, -1])
 
     @property
     def multiply_adds(self) -> tuple[int, int, int]:
@@ -85,7 +85,8 @@ def _cost(inputs: int, nodes: tuple[Node, ...]) -> int:
     return sum(node.multiply_adds(*(sizes[k] for k in node.reads)) for node in nodes)
 
 
-def _run(nodes: Sequence[Node], z: Floats) -> Floats:
+def run_steps(nodes: Sequence[Node], z: Floats) -> Floats:
+    """Compute what steps make of scaled rows."""
     values = [z]
     for node in nodes:
         values.append(node.run(*(values[read] for read in node.reads)))
