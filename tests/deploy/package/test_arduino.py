@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,15 @@ def test_a_sensor_that_the_board_lacks_is_left_to_the_user(tmp_path: Path) -> No
     assert "abstains" in run([program])
     program = build(COMPILERS[-1], tmp_path / "pulse", "replay", tmp_path / "replay", 1)
     assert run([program]).endswith("replay passed\n")
+
+
+@pytest.mark.parametrize("name", ["tank", "level", "steps"])
+def test_rows_that_are_refused_are_replayed_all_the_same(name: str, tmp_path: Path) -> None:
+    """A reject option flags half of the rows; their predictions are as expected, and it is told."""
+    if "reject" not in signature(rds.export).parameters:
+        pytest.skip("exports take no reject option")
+    package(name, tmp_path / name, reject=0.5)
+    program = build(COMPILERS[0], tmp_path / name, "replay", tmp_path / "build", 1)
+    *lines, last = run([program]).splitlines()
+    assert last == "replay passed"
+    assert any(line.endswith(", unsure") for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from deploy.packages import FIT, model, package
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rdeepsense as rds
 from rdeepsense.deploy.package.export import PackageReport
@@ -96,6 +99,18 @@ def test_names_and_versions() -> None:
     assert package_version(None, "") == "1.0.0"
 
 
+@given(st.text(max_size=24))
+def test_any_name_is_refused_or_fits_all_tools(text: str) -> None:
+    try:
+        name = package_name(text)
+    except InputError:
+        return
+    assert re.fullmatch(r"[a-z][a-z0-9_]{0,15}", name)
+    assert package_name(name) == name
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", registry_name(name)), "PlatformIO's rule"
+    assert "arduino" not in name
+
+
 def test_no_label_becomes_code(tmp_path: Path) -> None:
     """In C, C++, properties, JSON and YAML: a label and a target are words, whatever they hold."""
     from deploy.package.sketches import COMPILERS, build, run
@@ -120,9 +135,11 @@ def test_what_c99_adds_goes_along(tmp_path: Path) -> None:
     """Laplace's part and learning on change what predict takes; the examples follow."""
     from deploy.package.sketches import COMPILERS, build, run
 
-    for number, options in enumerate([{"epistemic": "laplace"}, {"live": True}]):
+    laplace = {"epistemic": "laplace"}
+    cases = [("tank", laplace), ("level", laplace), ("tank", {"live": True})]
+    for number, (name, options) in enumerate(cases):
         folder = tmp_path / str(number)
-        rds.export(model("tank"), folder, to="package", max_nll_change=9.0, **options)
+        package(name, folder, **options)
         if COMPILERS:
             build(COMPILERS[0], folder, "predict", tmp_path / f"p{number}", 1)
             program = build(COMPILERS[0], folder, "replay", tmp_path / f"r{number}", 1)

@@ -27,6 +27,7 @@ static union {
 } scratch;
 
 static float out[PARTS][MODEL_OUTPUTS];
+static int status; /* of the row that is told */
 static char text[LONGEST];
 static unsigned end;
 
@@ -87,6 +88,17 @@ static void begin_line(int row)
     put(": ");
 }
 
+/* What a firmware would abstain for; the prediction itself is as expected all the same. */
+static void put_doubts(void)
+{
+#ifdef MODEL_UNSURE
+    put(status & MODEL_UNSURE ? ", unsure" : "");
+#endif
+#ifdef MODEL_UNLIKE
+    put(status & MODEL_UNLIKE ? ", unlike" : "");
+#endif
+}
+
 #if CLASSES
 static int likeliest(const float *probs)
 {
@@ -119,6 +131,7 @@ static int tell(int row, void (*line)(const char *text))
 #if JUDGES
     put(model_is_sure(out[0]) ? "" : ", not sure");
 #endif
+    put_doubts();
     line(text);
     return wrong;
 }
@@ -148,6 +161,7 @@ static int tell(int row, void (*line)(const char *text))
 #if JUDGES
         put(model_is_sure(out[1]) ? "" : ", not sure");
 #endif
+        put_doubts();
         line(text);
     }
     return wrong;
@@ -182,12 +196,14 @@ static int predict(const float *x)
         out[1][k] = decision.std[k];
 #endif
     }
+    status = decision.status;
     return due != 1;
 }
 #else
 static int predict(const float *x)
 {
-    return predict_into(x, out[0], MODEL_OUTPUTS, &scratch) != MODEL_OK;
+    status = predict_into(x, out[0], MODEL_OUTPUTS, &scratch);
+    return 0;
 }
 #endif
 
@@ -196,7 +212,7 @@ int model_replay(void (*line)(const char *text))
     int row, wrong = 0;
     for (row = 0; row < ROWS; ++row) {
         const int failed = predict(rows + row * MODEL_INPUTS);
-        wrong += tell(row, line) || failed;
+        wrong += tell(row, line) || failed || (status & (MODEL_MISSING | MODEL_OUT_OF_RANGE));
     }
     line(wrong > 0 ? "replay failed" : "replay passed");
     return wrong;
