@@ -286,6 +286,8 @@ def _report_cost(terminal: Terminal, report: C99Report) -> None:
             f"learning on    {found_live.state_bytes:,} bytes of state, {found_live.row_bytes:,} a "
             f"row that waits, {found_live.multiply_adds_of_a_label:,} multiply-adds a label"
         )
+    if report.watch.left_out is not None:
+        terminal.line(f"novelty        left out: {report.watch.left_out}")
     if (unlike := report.watch.report) is not None:
         told, full = (
             ", ".join(f"{fault} {value:.2f}" for fault, value in found.items())

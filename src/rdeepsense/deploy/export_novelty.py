@@ -31,30 +31,19 @@ FOLDS = 5
 Found = tuple[CompactNovelty, NoveltyReport]
 
 
-def export_novelty(fitted: Fitted, rows: LabelledRows, wanted: bool | None) -> Found | None:
-    """Fit it where it is wanted; None is where `fit_novelty` was called and it fits."""
-    if wanted is False or (wanted is None and fitted.novelty is None):
-        return None
-    try:
-        return _fitted(fitted, rows)
-    except InputError:
-        if wanted is None:
-            return None
-        raise
-
-
-def _fitted(fitted: Fitted, rows: LabelledRows) -> Found:
+def export_novelty(fitted: Fitted, rows: LabelledRows) -> Found:
+    """Fit it, and find its threshold; refuse rows that it cannot describe, or too few."""
     shape, encoding = fitted.inputs.shape, fitted.inputs.encoding
     numbers = list(range(shape[-1]) if encoding is None else encoding.numbers)
     if len(shape) > 2 or not numbers:
         raise InputError(
-            f"novelty=True is for tables of numbers and windows (time, channels), not for rows of "
+            f"a novelty is for tables of numbers and windows (time, channels), not for rows of "
             f"shape {shape} with {len(numbers)} numbers"
         )
     X = rows.X[drawn(len(rows.X))]
     if len(X) < FEWEST_ROWS:
         raise InputError(
-            f"novelty=True needs {FEWEST_ROWS} rows to set its threshold, and has {len(X)}; fit "
+            f"a novelty needs {FEWEST_ROWS} rows to set its threshold, and has {len(X)}; fit "
             "the model with keep_rows, or give rows="
         )
     scaler = fitted.inputs.scaler

@@ -59,9 +59,10 @@ def triangular(turned: Floats) -> Floats:
 
 def _check(fitted: Fitted, network: FloatNetwork | Int8Network | StoredGraph) -> None:
     if fitted.target.is_classes:
+        dense = ', and to="onnx" with features=True gives a host what it needs'
         raise InputError(
             "live=True is for numbers, and this model predicts classes; model.live() learns on in "
-            'Python, and to="onnx" with features=True gives a host what it needs'
+            f"Python{'' if isinstance(network, StoredGraph) else dense}"
         )
     if isinstance(fitted.calibration, Isotonic):
         raise InputError(

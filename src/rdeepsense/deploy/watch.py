@@ -12,23 +12,34 @@ from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.novelty_quality import NoveltyReport
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.refusal import export_refusal
+from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 
 
 @dataclass(frozen=True)
 class Watch:
-    """A reject option's threshold and a compact novelty, where there are any."""
+    """A reject option's threshold and a compact novelty, where there are any.
+
+    `left_out` says why a novelty that was fitted does not go along.
+    """
 
     refusal: Refusal | None = None
     novelty: CompactNovelty | None = None
     report: NoveltyReport | None = None
+    left_out: str | None = None
 
     @classmethod
     def of(cls, fitted: Fitted, rows: LabelledRows, options: Options) -> Watch:
-        """Find what the options ask for."""
+        """Find what the options ask for; unasked, a novelty goes along where one was fitted."""
         refusal = export_refusal(fitted, rows, options.reject)
-        found = export_novelty(fitted, rows, options.novelty)
-        return cls(refusal) if found is None else cls(refusal, *found)
+        if options.novelty is False or (options.novelty is None and fitted.novelty is None):
+            return cls(refusal)
+        try:
+            return cls(refusal, *export_novelty(fitted, rows))
+        except InputError as error:
+            if options.novelty:
+                raise
+            return cls(refusal, left_out=str(error))
 
     def on(self, facts: Facts) -> Facts:
         """Return the facts of a model that is watched."""

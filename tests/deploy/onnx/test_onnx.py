@@ -438,8 +438,9 @@ def test_a_wrong_graph_of_windows_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_p
     estimator = RDeepSenseRegressor(network=spec, epochs=1, verbose=False, effort="quick").fit(X, y)
     right = onnx_export.module_graph
 
-    def wrong(fitted: Any, last: DenseLayer, output: Any) -> Any:
-        return right(fitted, last, dataclasses.replace(output, spread=output.spread * 1.001))
+    def wrong(fitted: Any, last: DenseLayer, output: Any, refusal: Any) -> Any:
+        spread = output.spread * 1.001
+        return right(fitted, last, dataclasses.replace(output, spread=spread), refusal)
 
     monkeypatch.setattr(onnx_export, "module_graph", wrong)
     with pytest.raises(InputError, match="float32 does not explain; nothing was written"):

@@ -161,6 +161,7 @@ class C99Report(ExportReport):
             "layers": [layer.to_json() for layer in self.layers],
             "kept_float32": self.kept_float32,
             **known,
+            **({} if (why := self.watch.left_out) is None else {"novelty_left_out": why}),
             "multiply_adds": self.multiply_adds,
             "bytes": asdict(self.bytes),
             "quality": self.quality_json(),

@@ -71,12 +71,24 @@ class DeployedModel:
     def status(self, X: ArrayLike) -> Statuses:
         """Tell what is the matter with each row, as numbers of `rdeepsense.Status`; 0 is nothing.
 
-        A flagged row keeps its mean; its std is at least that of the training targets, and its
-        probabilities are half the training frequencies. Rows that `predict` refuses have a status.
+        A row whose inputs are told keeps its mean; its std is at least that of the training
+        targets, and its probabilities are half the training frequencies. Rows that `predict`
+        refuses have a status. UNSURE and UNLIKE are of models that were exported with `reject` and
+        `novelty`, and change no prediction.
         """
         rows = self.facts.floats(X)
         found = self.runner.run(rows).status
         return np.zeros(len(rows), np.uint8) if found is None else found
+
+    def surprise(self, X: ArrayLike) -> Values:
+        """Tell how unlike the training rows each row is, by its inputs; see `folded.novelty`."""
+        novelty = self.facts.novelty
+        if novelty is None:
+            raise InputError(
+                "the model was exported without a novelty; rdeepsense.export(model, path, "
+                "novelty=True) takes one along"
+            )
+        return novelty.surprise(self.facts.numbers(self.facts.floats(X)))
 
     def flagged_inputs(self, X: ArrayLike) -> Booleans:
         """Tell which inputs of each row, (rows, inputs), its status is for."""

@@ -134,7 +134,7 @@ def test_other_networks_and_their_refusals(tmp_path: Path) -> None:
     for options, message in (
         ({"dtype": "float16"}, "dtype='float16' is for fully-connected networks; accepted: 'float"),
         ({"epistemic": "laplace"}, "epistemic='laplace' is for fully-connected networks"),
-        ({"live": True}, "live=True is for numbers, and this model predicts classes"),
+        ({"live": True}, "this model predicts classes; model.live.. learns on in Python$"),
         ({"dtype": "int8", "fine_tune": True}, "fine_tune=True is for fully-connected networks"),
         ({"dtype": "int8", "max_nll_change": -1.0}, "int8 moves the NLL from"),
     ):
