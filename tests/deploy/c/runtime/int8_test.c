@@ -52,7 +52,7 @@ static void test_products(void)
 {
     static int8_t weight[152 * 76], packed[152 * 76 + 256];
     static uint8_t x[76];
-    static uint16_t room[19];
+    static uint16_t room[38];
     static int32_t found[SUMS], wanted[SUMS];
     unsigned inputs, outputs, o, i, at, skip;
     for (inputs = 1; inputs <= 76; inputs += inputs < 10 ? 1 : 11) {

@@ -16,6 +16,10 @@ typedef struct {
    left for that. */
 #if defined(__SSE2__)
 #include "int8_skipping.h"
+#elif defined(__ARM_FEATURE_DOTPROD) && defined(__AARCH64EL__)
+#include "int8_dot.h"
+
+#include "int8_listed.h"
 #elif defined(__ARM_NEON)
 #include "int8_neon.h"
 

@@ -17,7 +17,7 @@ typedef struct {
     uint8_t byte[ROOM]; /* the inputs' high ones, then activations */
     union {
         uint8_t low[ROOM];        /* the inputs' low ones */
-        uint16_t group[ROOM / 4]; /* of four activations: those that are not all zero */
+        uint16_t group[ROOM / 2]; /* lists of fours: not all zero, and not all below 128 */
     } room;
 } work;
 typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
