@@ -20,6 +20,10 @@ typedef struct {
 #include "int8_dot.h"
 
 #include "int8_listed.h"
+#elif defined(__wasm_simd128__)
+#include "int8_wasm.h"
+
+#include "int8_listed.h"
 #elif defined(__ARM_NEON)
 #include "int8_neon.h"
 
