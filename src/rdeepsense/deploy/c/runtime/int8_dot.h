@@ -1,6 +1,10 @@
 /* add_some with NEON's dot product: four outputs of a group of four in one instruction. */
 #include <arm_neon.h>
 
+#include "int8_word.h"
+
+#define LISTED
+
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #define DOT(s, v) s = vusdotq_s32(s, vreinterpretq_u8_u32(four), v)
 #else
@@ -24,13 +28,6 @@
     add_four(s##2, sign, sum + 16 * k + 8); \
     add_four(s##3, sign, sum + 16 * k + 12);
 #define EACH(DO) DO(a, 0) DO(b, 1) DO(c, 2) DO(d, 3)
-
-/* Four bytes as one word. */
-static uint32_t four_of(const void *from)
-{
-    const uint8_t *p = from;
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
 
 static void add_four(int32x4_t s, int32_t sign, int32_t *sum)
 {

@@ -1,12 +1,7 @@
 /* add_block with SMLAD: two products in one instruction. */
 #include <arm_acle.h>
 
-/* Four bytes as one word. */
-static uint32_t four_of(const void *from)
-{
-    const uint8_t *p = from;
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
+#include "int8_word.h"
 
 #define EVEN(four) ((int16x2_t)((four)&0x00ff00ffu))
 #define ODD(four) ((int16x2_t)((four)&0xff00ff00u))

@@ -11,33 +11,39 @@ typedef struct {
     uint16_t outputs;
 } layer;
 
-/* add_products(layer, x, group, sum): sum += W x. group is room for numbers of groups, or 0.
+/* add_inputs(layer, high, low, sum): sum = b + W x of the first layer, of numbers of two bytes.
+   add_products(layer, x, room, sum): sum += W x of bytes; room is for the numbers of all groups.
    add_block: sum[0..n) += W x for one block of n <= 64 outputs. Wide registers go past n, into room
    left for that. */
+/* For loops of a few instructions. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
+#define UNROLLED _Pragma("GCC unroll 4")
+#else
+#define UNROLLED
+#endif
+
+#include "int8_lanes.h"
+
 #if defined(__SSE2__)
 #include "int8_skipping.h"
 #elif defined(__ARM_FEATURE_DOTPROD) && defined(__AARCH64EL__)
 #include "int8_dot.h"
-
-#include "int8_listed.h"
-#elif defined(__wasm_simd128__)
-#include "int8_wasm.h"
-
-#include "int8_listed.h"
 #elif defined(__ARM_NEON)
 #include "int8_neon.h"
-
-#include "int8_every.h"
+#elif defined(__wasm_relaxed_simd__)
+#include "int8_relaxed.h"
+#elif defined(__wasm_simd128__)
+#include "int8_wasm.h"
 #elif defined(__ARM_FEATURE_MVE)
 #include "int8_mve.h"
-
-#include "int8_every.h"
 #elif defined(__ARM_FEATURE_DSP) && defined(__ARMEL__)
 #include "int8_dsp.h"
-
-#include "int8_every.h"
 #else
 #include "int8_portable.h"
+#endif
 
+#if defined(LISTED)
+#include "int8_listed.h"
+#elif !defined(__SSE2__)
 #include "int8_every.h"
 #endif

@@ -1,22 +1,44 @@
-/* add_block with NEON: eight outputs at a time, a group taken apart by the load. */
+/* add_some with NEON: sixteen outputs at a time, a group taken apart by the load. */
 #include <arm_neon.h>
 
-static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
-                      int32_t *restrict sum)
+#include "int8_word.h"
+
+#define LISTED
+
+/* Input k of a group. */
+#define ADD(k)                                                   \
+    {                                                            \
+        const int16x8_t low = vmovl_s8(vget_low_s8(v.val[k]));   \
+        const int16x8_t high = vmovl_s8(vget_high_s8(v.val[k])); \
+        a = vmlal_lane_s16(a, vget_low_s16(low), four, k);       \
+        b = vmlal_lane_s16(b, vget_high_s16(low), four, k);      \
+        c = vmlal_lane_s16(c, vget_low_s16(high), four, k);      \
+        d = vmlal_lane_s16(d, vget_high_s16(high), four, k);     \
+    }
+
+/* sum[0..n) += W x for one block of n <= 64 outputs, of the count groups that group names, or
+   without it of the first count ones. */
+static void add_some(const int8_t *w, const uint8_t *x, unsigned mask, const uint16_t *group,
+                     unsigned count, unsigned n, int32_t *restrict sum)
 {
-    unsigned g, j, k;
-    for (j = 0; j < n; j += 8) {
-        const int8_t *p = w + 4 * j;
-        int32x4_t low = vld1q_s32(sum + j), high = vld1q_s32(sum + j + 4);
-        for (g = 0; g < groups; ++g, p += 4 * n) {
-            const int8x8x4_t v = vld4_s8(p);
-            for (k = 0; k < 4; ++k) {
-                const int16x8_t wide = vmovl_s8(v.val[k]);
-                low = vmlal_n_s16(low, vget_low_s16(wide), x[4 * g + k]);
-                high = vmlal_n_s16(high, vget_high_s16(wide), x[4 * g + k]);
-            }
+    unsigned g, j;
+    (void)mask;
+    for (j = 0; j < n; j += 16) {
+        int32x4_t a = vld1q_s32(sum + j), b = vld1q_s32(sum + j + 4);
+        int32x4_t c = vld1q_s32(sum + j + 8), d = vld1q_s32(sum + j + 12);
+        for (g = 0; g < count; ++g) {
+            const size_t at = group == 0 ? g : group[g];
+            const int8x16x4_t v = vld4q_s8(w + 4 * j + 4 * (size_t)n * at);
+            const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four_of(x + 4 * at)));
+            const int16x4_t four = vreinterpret_s16_u16(vget_low_u16(vmovl_u8(bytes)));
+            ADD(0)
+            ADD(1)
+            ADD(2)
+            ADD(3)
         }
-        vst1q_s32(sum + j, low);
-        vst1q_s32(sum + j + 4, high);
+        vst1q_s32(sum + j, a);
+        vst1q_s32(sum + j + 4, b);
+        vst1q_s32(sum + j + 8, c);
+        vst1q_s32(sum + j + 12, d);
     }
 }

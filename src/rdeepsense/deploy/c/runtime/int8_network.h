@@ -17,17 +17,10 @@ typedef struct {
     uint8_t byte[ROOM]; /* the inputs' high ones, then activations */
     union {
         uint8_t low[ROOM];        /* the inputs' low ones */
-        uint16_t group[ROOM / 2]; /* lists of fours: not all zero, and not all below 128 */
+        uint16_t group[ROOM / 4]; /* of four activations: those that are not all zero */
     } room;
 } work;
 typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
-
-/* For loops of a few instructions. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
-#define UNROLLED _Pragma("GCC unroll 4")
-#else
-#define UNROLLED
-#endif
 
 /* The largest activation, or top. */
 static float largest(const int32_t *restrict sum, const float *restrict factor, unsigned n,
@@ -54,15 +47,8 @@ static float largest(const int32_t *restrict sum, const float *restrict factor, 
     for (j = 0; j < 4; ++j) {
         top = each[j] > top ? each[j] : top;
     }
-#elif defined(__ARM_NEON)
-    float32x4_t part = vdupq_n_f32(top);
-    for (; i + 4 <= n; i += 4) {
-        part = vmaxq_f32(part, vmulq_f32(vcvtq_f32_s32(vld1q_s32(sum + i)), vld1q_f32(factor + i)));
-    }
-    top = vgetq_lane_f32(part, 0);
-    top = vgetq_lane_f32(part, 1) > top ? vgetq_lane_f32(part, 1) : top;
-    top = vgetq_lane_f32(part, 2) > top ? vgetq_lane_f32(part, 2) : top;
-    top = vgetq_lane_f32(part, 3) > top ? vgetq_lane_f32(part, 3) : top;
+#else
+    i = largest_lanes(sum, factor, n, &top);
 #endif
     UNROLLED
     for (; i < n; ++i) {
@@ -90,9 +76,9 @@ static float to_bytes(const layer *l, const int32_t *restrict sum, float step,
     top = largest(sum, factor, n, l->least / step);
     per = 510.0f / top; /* in halves, so that adding 1 and shifting rounds */
     UNROLLED
-    for (i = 0; i < n; ++i) {
+    for (i = byte_lanes(sum, factor, per, n, byte); i < n; ++i) {
         int32_t s = sum[i];
-#if defined(__SSE2__) || defined(__ARM_NEON)
+#if defined(__SSE2__)
         s = s > 0 ? s : 0;
 #else
         if (s <= 0) {
@@ -182,25 +168,17 @@ static int network(const float *x, work *w)
     for (; i % 4 != 0; ++i) {
         w->byte[i] = w->room.low[i] = 0;
     }
-    for (l = 0;; ++l) {
-        const unsigned n = layers[l].outputs;
-        const float *bias = layers[l].bias;
-        const float per = l == 0 ? 0.0f : 1.0f / step; /* the first layer's comes later */
-        UNROLLED
-        for (i = 0; i < n; ++i) {
-            w->sum[i] = (int32_t)(bias[i] * per);
-        }
-        add_products(layers + l, w->byte, l == 0 ? 0 : w->room.group, w->sum);
-        if (l == 0) {
-            for (i = 0; i < n; ++i) {
-                w->sum[i] = w->sum[i] * 256 + (int32_t)bias[i];
-            }
-            add_products(layers + l, w->room.low, 0, w->sum);
-        }
-        if (l + 1 == LAYERS) {
-            break;
-        }
+    add_inputs(layers, w->byte, w->room.low, w->sum);
+    for (l = 0; l + 1 < LAYERS; ++l) {
+        const layer *next = layers + l + 1;
+        float per;
         step = to_bytes(layers + l, w->sum, step, w->byte);
+        per = 1.0f / step;
+        UNROLLED
+        for (i = begin_lanes(next->bias, per, next->outputs, w->sum); i < next->outputs; ++i) {
+            w->sum[i] = (int32_t)(next->bias[i] * per);
+        }
+        add_products(next, w->byte, w->room.group, w->sum);
     }
     for (i = 0; i < layers[l].outputs; ++i) {
         w->raw[i] = (float)w->sum[i] * (layers[l].factor[i] * step) + model_head_bias[i];

@@ -36,3 +36,17 @@ static void add_products(const layer *l, const uint8_t *x, uint16_t *group, int3
         w += 4 * groups * n;
     }
 }
+
+static void add_inputs(const layer *l, const uint8_t *high, const uint8_t *low,
+                       int32_t *restrict sum)
+{
+    unsigned i;
+    for (i = 0; i < l->outputs; ++i) {
+        sum[i] = 0;
+    }
+    add_products(l, high, 0, sum);
+    for (i = 0; i < l->outputs; ++i) {
+        sum[i] = sum[i] * 256 + (int32_t)l->bias[i];
+    }
+    add_products(l, low, 0, sum);
+}

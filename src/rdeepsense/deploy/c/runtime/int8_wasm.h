@@ -1,12 +1,9 @@
 /* add_some with WebAssembly's SIMD: bytes widened, then pairs of products. */
 #include <wasm_simd128.h>
 
-/* Four bytes as one word. */
-static uint32_t four_of(const void *from)
-{
-    const uint8_t *p = from;
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
+#include "int8_word.h"
+
+#define LISTED
 
 /* sum[0..n) += W x for one block of n <= 64 outputs, of the count groups that group names, or
    without it of the first count ones. */
