@@ -6,7 +6,7 @@ from rdeepsense.deploy.c.encoding import encoding_sizes, encoding_switches
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.links import macros
 from rdeepsense.deploy.c.narrowing import narrow_config
-from rdeepsense.deploy.c.tables import Table, is_shifted
+from rdeepsense.deploy.c.tables import Table, is_shifted, placed
 from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.quantise import BLOCK, BYTE, Int8Network
 from rdeepsense.guard import EMBEDDING_REACH
@@ -121,13 +121,11 @@ def _layers(model: CModel) -> list[str]:
     name, widths, network = model.name, model.widths, model.network
     rows = []
     if isinstance(network, Int8Network):
-        offset = 0
-        for k, layer in enumerate(network.layers):
+        for k, (begin, layer) in enumerate(zip(placed(network)[0], network.layers, strict=True)):
             rows.append(
-                f"{{{name}_weights + {offset}, {name}_bias_{k}, {name}_factor_{k}, "
+                f"{{{name}_weights + {begin}, {name}_bias_{k}, {name}_factor_{k}, "
                 f"{number(BYTE * layer.least)}, {_up(widths[k], 4) // 4}, {widths[k + 1]}}}"
             )
-            offset += layer.packed().size
         return rows
     kinds = {layer.dtype for layer in network.layers}
     for k, stored in enumerate(network.layers):

@@ -14,7 +14,7 @@ from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.inputs import CModel, c_model
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.tables import Table, tables_of
-from rdeepsense.deploy.c.text import remark, table
+from rdeepsense.deploy.c.text import remark
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import FloatNetwork
@@ -73,7 +73,7 @@ class Source:
 
     def weights(self) -> str:
         """weights.c."""
-        tables = "\n".join(table(t.kind, t.name, t.values, t.size) for t in self.tables)
+        tables = "\n".join(t.definition() for t in self.tables)
         return self.banner() + self.assembled("weights.c", {"tables.h": tables})
 
     def assembled(self, path: str | Path, sections: Mapping[str, str] | None = None) -> str:

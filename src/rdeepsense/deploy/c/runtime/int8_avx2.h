@@ -1,25 +1,81 @@
-/* add_some with AVX2: bytes widened, then pairs of products. */
+/* add_some and add_first with AVX2.
 
-static void add_some(const int8_t *w, const uint8_t *x, const uint16_t *group, unsigned count,
-                     unsigned n, int32_t *restrict sum)
+   maddubs adds two products of a byte and a weight in 16 bits, which hold (x0 + x1) 127 as long as
+   x0 + x1 <= 258: most neighbours are not both large. Those of the others are added half by half.
+   The first layer's numbers have 15 bits, and meet widened weights. */
+
+#define LARGE(four) \
+    ((((four)&0x00ff00ffu) + ((four) >> 8 & 0x00ff00ffu) + 0x7efd7efdu) & 0x80008000u)
+
+static inline __m256i added(__m256i sum, __m256i x, __m256i w)
+{
+    const __m256i pairs = _mm256_maddubs_epi16(x, w);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+/* Of 8 lanes outputs. */
+ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
+                      unsigned lanes, int32_t *restrict sum)
+{
+    __m256i s[8];
+    unsigned g, j;
+    for (j = 0; j < lanes; ++j) {
+        s[j] = _mm256_loadu_si256((const __m256i *)(const void *)(sum + 8 * j));
+    }
+    for (g = 0; g < p->count; ++g) {
+        const unsigned at = p->group[g];
+        const __m256i four = _mm256_set1_epi32((int)four_of(x + 4 * at));
+        for (j = 0; j < lanes; ++j) {
+            s[j] = added(s[j], four, EIGHT_FOURS(w + 4 * n * at + 32 * j));
+        }
+    }
+    for (g = 0; g < p->larges; ++g) {
+        const unsigned at = p->large[g];
+        const uint32_t four = four_of(x + 4 * at), half = four >> 1 & 0x7f7f7f7fu;
+        const __m256i some = _mm256_set1_epi32((int)half),
+                      rest = _mm256_set1_epi32((int)(four - half));
+        for (j = 0; j < lanes; ++j) {
+            const __m256i v = EIGHT_FOURS(w + 4 * n * at + 32 * j);
+            s[j] = added(added(s[j], some, v), rest, v);
+        }
+    }
+    for (j = 0; j < lanes; ++j) {
+        _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), s[j]);
+    }
+}
+
+static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
+                     int32_t *restrict sum)
+{
+    if (n > 32) {
+        add_lanes(w, x, p, n, 8, sum);
+    } else if (n > 8) {
+        add_lanes(w, x, p, n, 4, sum);
+    } else {
+        add_lanes(w, x, p, n, 1, sum);
+    }
+}
+
+static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
+                      unsigned n, int32_t *restrict sum)
 {
     unsigned g, j, k;
-    for (j = 0; j < n; j += 16) {
-        __m256i s[4];
-        for (k = 0; k < 4; ++k) {
+    for (j = 0; j < n; j += 32) {
+        __m256i s[8];
+        for (k = 0; k < 8; ++k) {
             s[k] = _mm256_setzero_si256();
         }
-        for (g = 0; g < count; ++g) {
-            const unsigned at = group == 0 ? g : group[g];
-            const int8_t *p = w + 4 * (n * at + j);
-            const __m128i bytes = _mm_cvtsi32_si128((int)four_of(x + 4 * at));
-            const __m256i four = _mm256_broadcastq_epi64(_mm_cvtepu8_epi16(bytes));
-            for (k = 0; k < 4; ++k) {
+        for (g = 0; g < groups; ++g) {
+            const int8_t *p = w + 4 * (n * g + j);
+            const __m128i bytes = _mm_cvtsi32_si128((int)four_of(low + 4 * g));
+            const __m128i above = _mm_cvtsi32_si128((int)four_of(high + 4 * g));
+            const __m256i four = _mm256_broadcastq_epi64(_mm_unpacklo_epi8(bytes, above));
+            for (k = 0; k < 8; ++k) {
                 const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * k));
                 s[k] = _mm256_add_epi32(s[k], _mm256_madd_epi16(_mm256_cvtepi8_epi16(v), four));
             }
         }
-        for (k = 0; k < 2; ++k) {
+        for (k = 0; k < 4; ++k) {
             __m256i *to = (__m256i *)(void *)(sum + j + 8 * k);
             const __m256i pairs = _mm256_hadd_epi32(s[2 * k], s[2 * k + 1]);
             const __m256i found = _mm256_permute4x64_epi64(pairs, 0xd8);

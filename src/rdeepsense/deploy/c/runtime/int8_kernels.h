@@ -11,7 +11,7 @@ typedef struct {
     uint16_t outputs;
 } layer;
 
-/* add_inputs(layer, high, low, sum): sum = b + W x of the first layer, of numbers of two bytes.
+/* add_inputs(layer, high, low, sum): sum = b + W x of the first layer, whose numbers have 15 bits.
    add_products(layer, x, room, sum): sum += W x of bytes; room is for the numbers of all groups.
    add_block: sum[0..n) += W x for one block of n <= 64 outputs. Wide registers go past n, into room
    left for that. */

@@ -115,10 +115,25 @@ static void put_embedding(work *w, unsigned i, float z)
 }
 #endif
 
+/* z moved into the range of inputs; flags what was not a number, and what was beyond it. Without a
+   branch, so that many inputs are read at once. */
+static float in_reach(float z, uint32_t *flags)
+{
+    const uint32_t size = size_of(z), limit = size_of(LIMIT);
+    const uint32_t nan = size > INFINITE, far = size > limit;
+    word w;
+    w.value = z;
+    w.bits = far ? (w.bits & 0x80000000u) | limit : w.bits;
+    w.bits = nan ? 0 : w.bits;
+    *flags |= nan * MODEL_MISSING | (far & ~nan) * MODEL_OUT_OF_RANGE;
+    return w.value;
+}
+
 /* The columns of the last layer, in work->raw. */
 static int network(const float *x, work *w)
 {
     int status = MODEL_OK;
+    uint32_t beyond = 0;
     float step = 1.0f;
     unsigned i, l;
 #if ENCODED && GUARD || ENCODED && REFUSES_NAN
@@ -148,20 +163,15 @@ static int network(const float *x, work *w)
 #if GUARD && !ENCODED
         status |= input_status(x, i);
 #endif
-        if (size_of(z) > size_of(LIMIT)) {
-            if (size_of(z) > INFINITE) {
-#if REFUSES_NAN
-                return MODEL_MISSING;
-#else
-                z = 0.0f;
-#endif
-            } else {
-                z = z > 0.0f ? LIMIT : -LIMIT;
-                status |= MODEL_OUT_OF_RANGE;
-            }
-        }
+        z = in_reach(z, &beyond);
         put(w, i, z);
     }
+#if REFUSES_NAN
+    if (beyond & MODEL_MISSING) {
+        return MODEL_MISSING;
+    }
+#endif
+    status |= (int)(beyond & MODEL_OUT_OF_RANGE);
 #if EMBEDDED
     i += NETWORK_INPUTS * EMBEDDING_WIDTH;
 #endif

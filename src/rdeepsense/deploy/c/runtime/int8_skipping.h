@@ -1,5 +1,18 @@
-/* sum += W x with add_some: groups that are all zero are left out. */
+/* Products of x86: groups of four inputs that are all zero are left out. */
 #include <immintrin.h>
+
+#if defined(__GNUC__)
+#define ALWAYS static inline __attribute__((always_inline))
+#else
+#define ALWAYS static inline
+#endif
+#define EIGHT_FOURS(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+
+/* The groups of a row that are not zero; apart, the large ones where a kernel must know. */
+typedef struct {
+    const uint16_t *group, *large;
+    unsigned count, larges;
+} picked;
 
 /* Four bytes as one word. */
 static uint32_t four_of(const void *from)
@@ -8,45 +21,68 @@ static uint32_t four_of(const void *from)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* add_some: sum[0..n) += W x for one block of n <= 64 outputs, as add_block, but of the count
-   groups that group names, or without it of the first count ones. */
-#if defined(__AVX512VNNI__) && defined(__AVX512F__)
+/* add_some: sum[0..n) += W x for one block of n <= 64 outputs, of the groups that are picked.
+   add_first: of every group, of numbers of two bytes, at most 32767. */
+#if defined(__AVX512VNNI__) && !defined(ONLY_256_BITS)
 #include "int8_avx512.h"
+#elif defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+#include "int8_avxvnni.h"
 #elif defined(__AVX2__)
 #include "int8_avx2.h"
 #else
 #include "int8_sse2.h"
 #endif
 
-/* Groups are skipped if there is room to say which ones are not zero. */
-static void add_products(const layer *l, const uint8_t *x, uint16_t *group, int32_t *restrict sum)
+/* Lists the groups; room is for as many as there are. */
+static picked pick(const uint8_t *x, unsigned groups, uint16_t *room)
 {
-    const int8_t *w = l->weight;
-    const unsigned groups = l->groups, outputs = l->outputs;
-    unsigned count = groups, g, o;
-    if (group != 0) {
-        for (count = g = 0; g < groups; ++g) {
-            group[count] = (uint16_t)g;
-            count += four_of(x + 4 * g) != 0;
-        }
+    picked p;
+    unsigned end = groups, count = 0, g = 0;
+#ifdef PICK
+    g = PICK(x, groups, room, &count);
+#endif
+    for (; g < groups; ++g) {
+        const uint32_t four = four_of(x + 4 * g);
+#ifdef LARGE
+        const unsigned large = LARGE(four) != 0;
+        end -= large;
+        room[large ? end : count] = (uint16_t)g;
+        count += (four != 0) & !large;
+#else
+        room[count] = (uint16_t)g;
+        count += four != 0;
+#endif
     }
-    for (o = 0; o < outputs; o += 64) {
-        const unsigned n = outputs - o < 64 ? outputs - o : 64;
-        add_some(w, x, group, count, n, sum + o);
-        w += 4 * groups * n;
+    p.group = room;
+    p.count = count;
+    p.large = room + end;
+    p.larges = groups - end;
+    return p;
+}
+
+static void add_products(const layer *l, const uint8_t *x, uint16_t *room, int32_t *restrict sum)
+{
+    const picked p = pick(x, l->groups, room);
+    const int8_t *w = l->weight;
+    unsigned o;
+    for (o = 0; o < l->outputs; o += 64) {
+        const unsigned n = l->outputs - o < 64 ? l->outputs - o : 64;
+        add_some(w, x, &p, n, sum + o);
+        w += 4 * l->groups * n;
     }
 }
 
 static void add_inputs(const layer *l, const uint8_t *high, const uint8_t *low,
                        int32_t *restrict sum)
 {
-    unsigned i;
-    for (i = 0; i < l->outputs; ++i) {
-        sum[i] = 0;
+    const int8_t *w = l->weight;
+    unsigned o;
+    for (o = 0; o < l->outputs; ++o) {
+        sum[o] = (int32_t)l->bias[o];
     }
-    add_products(l, high, 0, sum);
-    for (i = 0; i < l->outputs; ++i) {
-        sum[i] = sum[i] * 256 + (int32_t)l->bias[i];
+    for (o = 0; o < l->outputs; o += 64) {
+        const unsigned n = l->outputs - o < 64 ? l->outputs - o : 64;
+        add_first(w, high, low, l->groups, n, sum + o);
+        w += 4 * l->groups * n;
     }
-    add_products(l, low, 0, sum);
 }

@@ -1,7 +1,8 @@
-/* add_some with what every x86 of 64 bits has. */
+/* add_some and add_first with what every x86 of 64 bits has: bytes widened, pairs of products. */
 
-static void add_some(const int8_t *w, const uint8_t *x, const uint16_t *group, unsigned count,
-                     unsigned n, int32_t *restrict sum)
+/* Of the count groups that group names, or without it the first count ones; high may be 0. */
+ALWAYS void add_wide(const int8_t *w, const uint8_t *high, const uint8_t *low,
+                     const uint16_t *group, unsigned count, unsigned n, int32_t *restrict sum)
 {
     unsigned g, j, k;
     for (j = 0; j < n; j += 8) {
@@ -12,15 +13,16 @@ static void add_some(const int8_t *w, const uint8_t *x, const uint16_t *group, u
         for (g = 0; g < count; ++g) {
             const unsigned at = group == 0 ? g : group[g];
             const int8_t *p = w + 4 * (n * at + j);
-            const __m128i bytes = _mm_cvtsi32_si128((int)four_of(x + 4 * at));
-            const __m128i wide = _mm_unpacklo_epi8(bytes, _mm_setzero_si128());
+            const __m128i bytes = _mm_cvtsi32_si128((int)four_of(low + 4 * at));
+            const __m128i above = _mm_cvtsi32_si128(high == 0 ? 0 : (int)four_of(high + 4 * at));
+            const __m128i wide = _mm_unpacklo_epi8(bytes, above);
             const __m128i four = _mm_unpacklo_epi64(wide, wide);
             for (k = 0; k < 2; ++k) {
                 const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * k));
-                const __m128i low = _mm_srai_epi16(_mm_unpacklo_epi8(v, v), 8);
-                const __m128i high = _mm_srai_epi16(_mm_unpackhi_epi8(v, v), 8);
-                s[2 * k] = _mm_add_epi32(s[2 * k], _mm_madd_epi16(low, four));
-                s[2 * k + 1] = _mm_add_epi32(s[2 * k + 1], _mm_madd_epi16(high, four));
+                const __m128i some = _mm_srai_epi16(_mm_unpacklo_epi8(v, v), 8);
+                const __m128i rest = _mm_srai_epi16(_mm_unpackhi_epi8(v, v), 8);
+                s[2 * k] = _mm_add_epi32(s[2 * k], _mm_madd_epi16(some, four));
+                s[2 * k + 1] = _mm_add_epi32(s[2 * k + 1], _mm_madd_epi16(rest, four));
             }
         }
         for (k = 0; k < 2; ++k) {
@@ -31,4 +33,16 @@ static void add_some(const int8_t *w, const uint8_t *x, const uint16_t *group, u
             _mm_storeu_si128(to, _mm_add_epi32(_mm_loadu_si128(to), _mm_add_epi32(even, odd)));
         }
     }
+}
+
+static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
+                     int32_t *restrict sum)
+{
+    add_wide(w, 0, x, p->group, p->count, n, sum);
+}
+
+static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
+                      unsigned n, int32_t *restrict sum)
+{
+    add_wide(w, high, low, 0, groups, n, sum);
 }

@@ -8,10 +8,15 @@
 #define PAD 256
 #elif defined(__ARM_FEATURE_MVE)
 #define PAD 16
-/* Groups are gathered as words. */
-extern const int8_t model_weights[] __attribute__((aligned(4)));
 #else
 #define PAD 0
+#endif
+#if defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__))
+#define ON_A_LINE __attribute__((aligned(64)))
+#elif defined(__ARM_FEATURE_MVE)
+#define ON_A_LINE __attribute__((aligned(4))) /* groups are gathered as words */
+#else
+#define ON_A_LINE
 #endif
 #endif
 
