@@ -14,6 +14,7 @@ static void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsign
         const uint32_t first = four_of(x + 4 * g), second = four_of(x + 4 * g + 4);
         const int16x2_t a = EVEN(first), b = EVEN(first >> 8);
         const int16x2_t c = EVEN(second), d = EVEN(second >> 8);
+        UNROLLED
         for (j = 0; j < n; ++j, w += 4) {
             const uint32_t u = four_of(w), v = four_of(w + 4 * n);
             /* Odd weights stay where they are, which multiplies them by 256. */
