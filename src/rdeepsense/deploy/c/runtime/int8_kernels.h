@@ -34,6 +34,8 @@ typedef struct {
 #include "int8_relaxed.h"
 #elif defined(__wasm_simd128__)
 #include "int8_wasm.h"
+#elif defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_intrinsic >= 12000
+#include "int8_rvv.h"
 #elif defined(__ARM_FEATURE_MVE)
 #include "int8_mve.h"
 #elif defined(__ARM_FEATURE_DSP) && defined(__ARMEL__)
