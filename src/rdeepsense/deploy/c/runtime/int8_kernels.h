@@ -28,7 +28,7 @@ typedef struct {
 #include "int8_skipping.h"
 #elif defined(__ARM_FEATURE_DOTPROD) && defined(__AARCH64EL__)
 #include "int8_dot.h"
-#elif defined(__ARM_NEON)
+#elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
 #include "int8_neon.h"
 #elif defined(__wasm_relaxed_simd__)
 #include "int8_relaxed.h"
@@ -44,7 +44,7 @@ typedef struct {
 #include "int8_portable.h"
 #endif
 
-#if defined(LISTED)
+#ifdef LISTED
 #include "int8_listed.h"
 #elif !defined(__SSE2__)
 #include "int8_every.h"

@@ -2,7 +2,7 @@
    comparisons, one after the other, so the bits are those of plain C. Each function says how many
    numbers it did; the caller does the few that are left. */
 
-#if defined(__ARM_NEON)
+#if defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
 #include <arm_neon.h>
 
 typedef int32x4_t whole;
