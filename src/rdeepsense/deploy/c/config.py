@@ -38,6 +38,7 @@ def switches(model: CModel) -> dict[str, bool]:
         "LAPLACE": laplace is not None,
         "LAPLACE_READS_HIDDEN": laplace is not None and model.hidden > 0,
         "LAPLACE_READS_INPUTS": laplace is not None and model.hidden + 1 < len(laplace.root),
+        "MANY": False,  # for processes alone, not for firmware
         "DROPOUT": False,  # for what a model's cost is compared with
         "NARROWED": model.narrowing is not None,
         "LIVE": model.live is not None,

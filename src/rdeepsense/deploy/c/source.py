@@ -67,9 +67,14 @@ class Source:
         """The section of model.c that is the model's own."""
         return config(self.model, self.tables)
 
-    def code(self) -> str:
-        """model.c."""
-        return self.banner() + self.assembled("model.c", {"config.h": self.config()})
+    def sections(self) -> dict[str, str]:
+        """What model.c has of this model's own."""
+        return {"config.h": self.config()}
+
+    def code(self, many: bool = False) -> str:
+        """model.c; with `many`, the function for many rows is in it too."""
+        assembly = Assembly(self.name, {**self.switches, "MANY": many}, self.sections())
+        return self.banner() + assembly.text(RUNTIME / "model.c")
 
     def weights(self) -> str:
         """weights.c."""

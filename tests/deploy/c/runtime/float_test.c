@@ -52,6 +52,8 @@ static const float model_low[] = {-50.0f, -50.0f}, model_high[] = {50.0f, 50.0f}
 
 #include "guard.h"
 
+#include "float_kernels.h"
+
 #include "float_network.h"
 
 static void test_widen_is_exact(void)

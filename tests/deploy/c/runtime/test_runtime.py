@@ -38,7 +38,7 @@ def test_it_compiles_and_passes_its_self_test_as_it_lies(cc: str, tmp_path: Path
     run_cc(tmp_path, cc, *STRICT, f"-I{EXAMPLE}", *FILES, "-o", "selftest")
     run_cc(tmp_path, tmp_path / "selftest")
     flags = [f"-I{EXAMPLE}", f"-I{RUNTIME}", "-D_POSIX_C_SOURCE=199309L", "-O2"]
-    for path in (RUNTIME / "rows.c", PROFILE / "times.c"):
+    for path in (RUNTIME / "levels.c", PROFILE / "times.c"):
         run_cc(tmp_path, cc, *STRICT, *flags, "-c", path)
 
 

@@ -1,6 +1,6 @@
 /* Layers of bytes: sums of weights times activations, exact in 32 bits, and so the same on every
-   processor. A block is of at most 64 outputs; in it lie groups of four inputs, in a group output
-   by output. */
+   processor. A block is of at most BLOCK outputs; in it lie groups of four inputs, in a group
+   output by output. */
 
 typedef struct {
     const int8_t *weight;
@@ -11,9 +11,17 @@ typedef struct {
     uint16_t outputs;
 } layer;
 
+#define BLOCK 64
+
+/* How many outputs the block that begins with this one has. */
+static unsigned block_of(const layer *l, unsigned first)
+{
+    return l->outputs - first < BLOCK ? l->outputs - first : BLOCK;
+}
+
 /* add_inputs(layer, high, low, sum): sum = b + W x of the first layer, whose numbers have 15 bits.
    add_products(layer, x, room, sum): sum += W x of bytes; room is for the numbers of all groups.
-   add_block: sum[0..n) += W x for one block of n <= 64 outputs. Wide registers go past n, into room
+   add_block: sum[0..n) += W x for one block of n outputs. Wide registers go past n, into room
    left for that. */
 /* For loops of a few instructions. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)

@@ -31,8 +31,8 @@ static void add_listed(const layer *l, const uint8_t *x, const listed *t, int32_
 {
     const int8_t *w = l->weight;
     unsigned o;
-    for (o = 0; o < l->outputs; o += 64) {
-        const unsigned n = l->outputs - o < 64 ? l->outputs - o : 64;
+    for (o = 0; o < l->outputs; o += BLOCK) {
+        const unsigned n = block_of(l, o);
 #ifdef SIGNED
         if (t->highs != 0) {
             add_some(w, x, 128, t->group, t->highs, n, sum + o);

@@ -129,13 +129,12 @@ static float in_reach(float z, uint32_t *flags)
     return w.value;
 }
 
-/* The columns of the last layer, in work->raw. */
-static int network(const float *x, work *w)
+/* What the first layer reads of a row. */
+static int read_row(const float *x, work *w)
 {
     int status = MODEL_OK;
     uint32_t beyond = 0;
-    float step = 1.0f;
-    unsigned i, l;
+    unsigned i;
 #if ENCODED && GUARD || ENCODED && REFUSES_NAN
     for (i = 0; i < MODEL_INPUTS; ++i) {
 #if GUARD
@@ -178,23 +177,52 @@ static int network(const float *x, work *w)
     for (; i % 4 != 0; ++i) {
         w->byte[i] = w->room.low[i] = 0;
     }
-    add_inputs(layers, w->byte, w->room.low, w->sum);
-    for (l = 0; l + 1 < LAYERS; ++l) {
-        const layer *next = layers + l + 1;
-        float per;
-        step = to_bytes(layers + l, w->sum, step, w->byte);
-        per = 1.0f / step;
-        UNROLLED
-        for (i = begin_lanes(next->bias, per, next->outputs, w->sum); i < next->outputs; ++i) {
-            w->sum[i] = (int32_t)(next->bias[i] * per);
-        }
-        add_products(next, w->byte, w->room.group, w->sum);
+    return status;
+}
+
+/* What layer l reads of the one before, and its biases; returns the step of what it reads. */
+static float begin_layer(unsigned l, work *w, float step)
+{
+    const float *bias = layers[l].bias;
+    unsigned i;
+    float per;
+    step = to_bytes(layers + l - 1, w->sum, step, w->byte);
+    per = 1.0f / step;
+    UNROLLED
+    for (i = begin_lanes(bias, per, layers[l].outputs, w->sum); i < layers[l].outputs; ++i) {
+        w->sum[i] = (int32_t)(bias[i] * per);
     }
-    for (i = 0; i < layers[l].outputs; ++i) {
-        w->raw[i] = (float)w->sum[i] * (layers[l].factor[i] * step) + model_head_bias[i];
+    return step;
+}
+
+/* The columns of the last layer, in work->raw. */
+static void end_network(work *w, float step)
+{
+    const layer *l = layers + LAYERS - 1;
+    unsigned i;
+    for (i = 0; i < l->outputs; ++i) {
+        w->raw[i] = (float)w->sum[i] * (l->factor[i] * step) + model_head_bias[i];
     }
 #if LIVE
     w->step = step;
 #endif
+}
+
+static int network(const float *x, work *w)
+{
+    const int status = read_row(x, w);
+    float step = 1.0f;
+    unsigned l;
+#if REFUSES_NAN
+    if (status == MODEL_MISSING) {
+        return status;
+    }
+#endif
+    add_inputs(layers, w->byte, w->room.low, w->sum);
+    for (l = 1; l < LAYERS; ++l) {
+        step = begin_layer(l, w, step);
+        add_products(layers + l, w->byte, w->room.group, w->sum);
+    }
+    end_network(w, step);
     return status;
 }

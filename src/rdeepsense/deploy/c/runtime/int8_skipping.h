@@ -6,6 +6,7 @@
 #else
 #define ALWAYS static inline
 #endif
+#define SKIPPING
 #define EIGHT_FOURS(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 
 /* The groups of a row that are not zero; apart, the large ones where a kernel must know. */
@@ -21,7 +22,7 @@ static uint32_t four_of(const void *from)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* add_some: sum[0..n) += W x for one block of n <= 64 outputs, of the groups that are picked.
+/* add_some: sum[0..n) += W x for one block of n outputs, of the groups that are picked.
    add_first: of every group, of numbers of two bytes, at most 32767. */
 #if defined(__AVX512VNNI__) && !defined(ONLY_256_BITS)
 #include "int8_avx512.h"
@@ -65,10 +66,18 @@ static void add_products(const layer *l, const uint8_t *x, uint16_t *room, int32
     const picked p = pick(x, l->groups, room);
     const int8_t *w = l->weight;
     unsigned o;
-    for (o = 0; o < l->outputs; o += 64) {
-        const unsigned n = l->outputs - o < 64 ? l->outputs - o : 64;
+    for (o = 0; o < l->outputs; o += BLOCK) {
+        const unsigned n = block_of(l, o);
         add_some(w, x, &p, n, sum + o);
         w += 4 * l->groups * n;
+    }
+}
+
+static void begin_inputs(const layer *l, int32_t *restrict sum)
+{
+    unsigned o;
+    for (o = 0; o < l->outputs; ++o) {
+        sum[o] = (int32_t)l->bias[o];
     }
 }
 
@@ -77,11 +86,9 @@ static void add_inputs(const layer *l, const uint8_t *high, const uint8_t *low,
 {
     const int8_t *w = l->weight;
     unsigned o;
-    for (o = 0; o < l->outputs; ++o) {
-        sum[o] = (int32_t)l->bias[o];
-    }
-    for (o = 0; o < l->outputs; o += 64) {
-        const unsigned n = l->outputs - o < 64 ? l->outputs - o : 64;
+    begin_inputs(l, sum);
+    for (o = 0; o < l->outputs; o += BLOCK) {
+        const unsigned n = block_of(l, o);
         add_first(w, high, low, l->groups, n, sum + o);
         w += 4 * l->groups * n;
     }
