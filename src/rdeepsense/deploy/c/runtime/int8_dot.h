@@ -1,4 +1,4 @@
-/* add_some with NEON's dot product: four outputs of a group of four in one instruction. */
+/* add_groups with NEON's dot product: four outputs of a group of four in one instruction. */
 #include <arm_neon.h>
 
 #include "int8_word.h"
@@ -22,24 +22,24 @@
         DOT(s##2, v.val[2]);                           \
         DOT(s##3, v.val[3]);                           \
     }
-#define END(s, k)                           \
-    add_four(s##0, sign, sum + 16 * k);     \
-    add_four(s##1, sign, sum + 16 * k + 4); \
-    add_four(s##2, sign, sum + 16 * k + 8); \
-    add_four(s##3, sign, sum + 16 * k + 12);
+#define END(s, k)                             \
+    add_four(s##0, factor, sum + 16 * k);     \
+    add_four(s##1, factor, sum + 16 * k + 4); \
+    add_four(s##2, factor, sum + 16 * k + 8); \
+    add_four(s##3, factor, sum + 16 * k + 12);
 #define EACH(DO) DO(a, 0) DO(b, 1) DO(c, 2) DO(d, 3)
 
-static void add_four(int32x4_t s, int32_t sign, int32_t *sum)
+static void add_four(int32x4_t s, int32_t factor, int32_t *sum)
 {
-    vst1q_s32(sum, vmlaq_n_s32(vld1q_s32(sum), s, sign));
+    vst1q_s32(sum, vmlaq_n_s32(vld1q_s32(sum), s, factor));
 }
 
-/* sum[0..n) += W (x & mask) for one block of n <= 64 outputs, of the count groups that group
-   names, or without it of the first count ones. */
-static void add_some(const int8_t *w, const uint8_t *x, unsigned mask, const uint16_t *group,
-                     unsigned count, unsigned n, int32_t *restrict sum)
+/* sum[0..n) += scale W (x & mask) for one block of n outputs, of the count groups that group names,
+   or without it of the first count ones. */
+APART void add_groups(const int8_t *w, const uint8_t *x, unsigned mask, int32_t scale,
+                      const uint16_t *group, unsigned count, unsigned n, int32_t *restrict sum)
 {
-    const int32_t sign = mask == 128 ? -1 : 1;
+    const int32_t factor = mask == 128 ? -scale : scale;
     const int32x4_t zero = vdupq_n_s32(0);
     const uint32_t kept = mask * 0x01010101u;
     const size_t stride = 4 * (size_t)n;

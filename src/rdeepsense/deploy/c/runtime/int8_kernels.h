@@ -30,6 +30,13 @@ static unsigned block_of(const layer *l, unsigned first)
 #define UNROLLED
 #endif
 
+/* For loops that need all registers: amid a whole network they would not get them. */
+#if defined(__GNUC__)
+#define APART static __attribute__((noinline))
+#else
+#define APART static
+#endif
+
 #include "int8_lanes.h"
 
 #if defined(__SSE2__)

@@ -14,8 +14,6 @@ typedef float32x4_t real;
 #define TO_WHOLE(v) vcvtq_s32_f32(v)
 #define PRODUCT(a, b) vmulq_f32(a, b)
 #define LARGER(a, b) vmaxq_f32(a, b)
-#define PLUS(a, b) vaddq_s32(a, b)
-#define SHIFTED(v) vshlq_n_s32(v, 8)
 #define POSITIVE(v) vmaxq_s32(v, vdupq_n_s32(0))
 #define HALVED(v) vrshrq_n_s32(v, 1)
 #define STORE(p, v) vst1q_s32(p, v)
@@ -38,13 +36,21 @@ typedef float32x4_t real;
 #define TO_WHOLE(v) vcvtq_s32_f32(v)
 #define PRODUCT(a, b) vmulq_f32(a, b)
 #define LARGER(a, b) vmaxnmq_f32(a, b)
-#define PLUS(a, b) vaddq_s32(a, b)
-#define SHIFTED(v) vshlq_n_s32(v, 8)
 #define POSITIVE(v) vmaxq_s32(v, vdupq_n_s32(0))
 #define HALVED(v) vrshrq_n_s32(v, 1)
 #define STORE(p, v) vst1q_s32(p, v)
 #define STORE_REAL(p, v) vst1q_f32(p, v)
 #define store_bytes(p, v) vstrbq_s32((int8_t *)(p), v)
+
+/* sum = 256 sum + bias. */
+static unsigned shift_lanes(const float *bias, unsigned n, int32_t *restrict sum)
+{
+    unsigned i;
+    for (i = 0; i < n / 4 * 4; i += 4) {
+        STORE(sum + i, vaddq_s32(vshlq_n_s32(WHOLE(sum + i), 8), TO_WHOLE(REAL(bias + i))));
+    }
+    return i;
+}
 #elif defined(__wasm_simd128__)
 #include <wasm_simd128.h>
 
@@ -57,8 +63,6 @@ typedef v128_t real;
 #define TO_WHOLE(v) wasm_i32x4_trunc_sat_f32x4(v)
 #define PRODUCT(a, b) wasm_f32x4_mul(a, b)
 #define LARGER(a, b) wasm_f32x4_max(a, b)
-#define PLUS(a, b) wasm_i32x4_add(a, b)
-#define SHIFTED(v) wasm_i32x4_shl(v, 8)
 #define POSITIVE(v) wasm_i32x4_max(v, wasm_i32x4_const_splat(0))
 #define HALVED(v) wasm_i32x4_shr(wasm_i32x4_add(v, wasm_i32x4_const_splat(1)), 1)
 #define STORE(p, v) wasm_v128_store(p, v)
@@ -82,16 +86,6 @@ static unsigned begin_lanes(const float *bias, float per, unsigned n, int32_t *r
     unsigned i;
     for (i = 0; i < n / 4 * 4; i += 4) {
         STORE(sum + i, TO_WHOLE(PRODUCT(REAL(bias + i), ALL(per))));
-    }
-    return i;
-}
-
-/* sum = 256 sum + bias. */
-static unsigned shift_lanes(const float *bias, unsigned n, int32_t *restrict sum)
-{
-    unsigned i;
-    for (i = 0; i < n / 4 * 4; i += 4) {
-        STORE(sum + i, PLUS(SHIFTED(WHOLE(sum + i)), TO_WHOLE(REAL(bias + i))));
     }
     return i;
 }

@@ -1,4 +1,4 @@
-/* add_some with NEON: sixteen outputs at a time, a group taken apart by the load. */
+/* add_groups with NEON: sixteen outputs at a time, a group taken apart by the load. */
 #include <arm_neon.h>
 
 #include "int8_word.h"
@@ -16,16 +16,20 @@
         d = vmlal_lane_s16(d, vget_high_s16(high), four, k);     \
     }
 
-/* sum[0..n) += W x for one block of n <= 64 outputs, of the count groups that group names, or
-   without it of the first count ones. */
-static void add_some(const int8_t *w, const uint8_t *x, unsigned mask, const uint16_t *group,
-                     unsigned count, unsigned n, int32_t *restrict sum)
+static void add_four(int32x4_t s, int32_t scale, int32_t *sum)
+{
+    vst1q_s32(sum, vmlaq_n_s32(vld1q_s32(sum), s, scale));
+}
+
+/* sum[0..n) += scale W (x & mask) for one block of n outputs, of the count groups that group names,
+   or without it of the first count ones. */
+APART void add_groups(const int8_t *w, const uint8_t *x, unsigned mask, int32_t scale,
+                      const uint16_t *group, unsigned count, unsigned n, int32_t *restrict sum)
 {
     unsigned g, j;
     (void)mask;
     for (j = 0; j < n; j += 16) {
-        int32x4_t a = vld1q_s32(sum + j), b = vld1q_s32(sum + j + 4);
-        int32x4_t c = vld1q_s32(sum + j + 8), d = vld1q_s32(sum + j + 12);
+        int32x4_t a = vdupq_n_s32(0), b = a, c = a, d = a;
         for (g = 0; g < count; ++g) {
             const size_t at = group == 0 ? g : group[g];
             const int8x16x4_t v = vld4q_s8(w + 4 * j + 4 * (size_t)n * at);
@@ -36,9 +40,9 @@ static void add_some(const int8_t *w, const uint8_t *x, unsigned mask, const uin
             ADD(2)
             ADD(3)
         }
-        vst1q_s32(sum + j, a);
-        vst1q_s32(sum + j + 4, b);
-        vst1q_s32(sum + j + 8, c);
-        vst1q_s32(sum + j + 12, d);
+        add_four(a, scale, sum + j);
+        add_four(b, scale, sum + j + 4);
+        add_four(c, scale, sum + j + 8);
+        add_four(d, scale, sum + j + 12);
     }
 }

@@ -1,4 +1,4 @@
-/* add_some with WebAssembly's relaxed dot product: four outputs of a group of four in one
+/* add_groups with WebAssembly's relaxed dot product: four outputs of a group of four in one
    instruction, the same everywhere as long as activations have seven bits. */
 #include <wasm_simd128.h>
 
@@ -8,10 +8,10 @@
 
 #define SIGNED
 
-/* sum[0..n) += W (x & mask) for one block of n <= 64 outputs, of the count groups that group
-   names, or without it of the first count ones. */
-static void add_some(const int8_t *w, const uint8_t *x, unsigned mask, const uint16_t *group,
-                     unsigned count, unsigned n, int32_t *restrict sum)
+/* sum[0..n) += scale W (x & mask) for one block of n outputs, of the count groups that group names,
+   or without it of the first count ones. */
+APART void add_groups(const int8_t *w, const uint8_t *x, unsigned mask, int32_t scale,
+                      const uint16_t *group, unsigned count, unsigned n, int32_t *restrict sum)
 {
     const uint32_t kept = mask * 0x01010101u;
     const unsigned shift = mask == 128 ? 7 : 0;
@@ -32,7 +32,8 @@ static void add_some(const int8_t *w, const uint8_t *x, unsigned mask, const uin
         }
         for (k = 0; k < 8; ++k) {
             int32_t *to = sum + j + 4 * k;
-            wasm_v128_store(to, wasm_i32x4_add(wasm_v128_load(to), wasm_i32x4_shl(s[k], shift)));
+            const v128_t found = wasm_i32x4_mul(s[k], wasm_i32x4_splat(scale << shift));
+            wasm_v128_store(to, wasm_i32x4_add(wasm_v128_load(to), found));
         }
     }
 }

@@ -1,14 +1,14 @@
-/* add_some with WebAssembly's SIMD: bytes widened, then pairs of products. */
+/* add_groups with WebAssembly's SIMD: bytes widened, then pairs of products. */
 #include <wasm_simd128.h>
 
 #include "int8_word.h"
 
 #define LISTED
 
-/* sum[0..n) += W x for one block of n <= 64 outputs, of the count groups that group names, or
-   without it of the first count ones. */
-static void add_some(const int8_t *w, const uint8_t *x, unsigned mask, const uint16_t *group,
-                     unsigned count, unsigned n, int32_t *restrict sum)
+/* sum[0..n) += scale W (x & mask) for one block of n outputs, of the count groups that group names,
+   or without it of the first count ones. */
+APART void add_groups(const int8_t *w, const uint8_t *x, unsigned mask, int32_t scale,
+                      const uint16_t *group, unsigned count, unsigned n, int32_t *restrict sum)
 {
     unsigned g, j, k;
     (void)mask;
@@ -30,7 +30,8 @@ static void add_some(const int8_t *w, const uint8_t *x, unsigned mask, const uin
             int32_t *to = sum + j + 4 * k;
             const v128_t even = wasm_i32x4_shuffle(s[2 * k], s[2 * k + 1], 0, 2, 4, 6);
             const v128_t odd = wasm_i32x4_shuffle(s[2 * k], s[2 * k + 1], 1, 3, 5, 7);
-            wasm_v128_store(to, wasm_i32x4_add(wasm_v128_load(to), wasm_i32x4_add(even, odd)));
+            const v128_t found = wasm_i32x4_mul(wasm_i32x4_add(even, odd), wasm_i32x4_splat(scale));
+            wasm_v128_store(to, wasm_i32x4_add(wasm_v128_load(to), found));
         }
     }
 }
