@@ -25,7 +25,8 @@ from deploy.targets.shapes import ROWS, Shape
 from rdeepsense.deploy.c.assemble import RUNTIME
 
 EVERY = [*CORTEX, *LINUX, *MORE, PLAIN_WASM, SIMD, *newest()]
-MODELS = 200 if os.environ.get("RDEEPSENSE_LONG") else 4
+MODELS = 200 if os.environ.get("RDEEPSENSE_LONG") else 3
+MANY_ROWS = (HERE / "many_rows.c").read_text()
 IN_C = HERE.parent / "c" / "runtime"
 # For int8_test.c where there is no C library; the exit status tells.
 NO_LIBRARY = {
@@ -54,9 +55,15 @@ def test_random_models_have_the_bits_of_plain_c(seed: int, tmp_path: Path) -> No
     run(["gcc", *STRICT, "-O2", "-U__SSE2__", *files], folder)
     plain = run(["./rows"], folder)
     assert len(plain.splitlines()) == 2 * ROWS * source.folded.facts.outputs
+    for name, text in (("many.c", source.code(many=True)), ("many_rows.c", MANY_ROWS)):
+        (folder / name).write_text(text)
     for machine in EVERY:
         machine.build(folder, *files, *machine.link)
         assert machine.run(folder, "./rows") == plain, f"{machine.name}: {shape}"
+        if machine not in CORTEX:
+            many = ["many_rows.c", "many.c", "weights.c", *machine.link, "-o", "many"]
+            machine.build(folder, *many)
+            assert machine.run(folder, "./many") == plain, f"{machine.name}, many rows: {shape}"
 
 
 @pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
