@@ -1,6 +1,6 @@
 """Eight-bit integer networks: weights per output channel, activations in steps of each row's own.
 
-Inputs are 15-bit steps of their own range (an embedding of them is computed in floats, and counts
+Inputs are 16-bit steps of their own range (an embedding of them is computed in floats, and counts
 as further inputs), hidden activations bytes, weights whole numbers of at
 most 127 times one scale per output; sums are exact 32-bit integers. The largest activation of a
 layer becomes 255, row by row, so none is ever clipped and small ones are not rounded coarsely.
@@ -25,7 +25,7 @@ from rdeepsense.deploy.stored_embedding import StoredEmbedding
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 
-LEVELS = 16_383  # steps of an input on each side of its centre: 15 bits, which int16 holds
+LEVELS = 32_767  # steps of an input on each side of its centre
 LEAST_REACH, MOST_REACH = 8.0, 64.0  # standard deviations; the latter for the guard alone
 BYTE = 255
 WEIGHT = 127
@@ -141,7 +141,7 @@ def scaled(X: NDArray[Any], ready: Standardised) -> Floats:
 def reach_of(folded: Folded, X: NDArray[Any], ready: Standardised) -> float:
     """Return how many standard deviations inputs may be out: twice what the rows are, or the guard.
 
-    What the guard lets through is not moved, unless its ranges are too wide for 15 bits.
+    What the guard lets through is not moved, unless its ranges are too wide for 16 bits.
     """
     reach = max(LEAST_REACH, 2 * float(np.abs(scaled(X, ready)).max()))
     if folded.facts.guard is None:

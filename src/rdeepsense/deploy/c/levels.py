@@ -23,7 +23,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
 
 
 def levels_of(dtype: str) -> Mapping[str, tuple[str, ...]]:
-    """Say which levels a library of a model with such weights is to hold; none where the processor has no such."""
+    """Say which levels a library is to hold; none on other processors."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return {}
     bytes_alone = {"avxvnni"} if dtype != "int8" else set()

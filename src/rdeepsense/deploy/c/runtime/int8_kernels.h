@@ -19,10 +19,6 @@ static unsigned block_of(const layer *l, unsigned first)
     return l->outputs - first < BLOCK ? l->outputs - first : BLOCK;
 }
 
-/* add_inputs(layer, high, low, sum): sum = b + W x of the first layer, whose numbers have 15 bits.
-   add_products(layer, x, room, sum): sum += W x of bytes; room is for the numbers of all groups.
-   add_block: sum[0..n) += W x for one block of n outputs. Wide registers go past n, into room
-   left for that. */
 /* For loops of a few instructions. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
 #define UNROLLED _Pragma("GCC unroll 4")
@@ -39,6 +35,11 @@ static unsigned block_of(const layer *l, unsigned first)
 
 #include "int8_lanes.h"
 
+/* add_inputs(layer, high, low, sum): sum = b + W x of the first layer, whose numbers have two
+   bytes. add_products(layer, x, room, sum): sum += W x of bytes; room is for the numbers of all
+   groups. They are made of add_block, of every group, or add_some, of those that are not zero:
+   sum[0..n) += W x for one block of n outputs. Wide registers go past n, into room left for that.
+ */
 #if defined(__SSE2__)
 #include "int8_skipping.h"
 #elif defined(__ARM_FEATURE_DOTPROD) && defined(__AARCH64EL__)

@@ -42,12 +42,13 @@ static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigne
 #endif
 }
 
-/* Of every group, of numbers of two bytes, at most 32767. */
+/* Of every group, of numbers of two bytes. */
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
                       unsigned n, int32_t *restrict sum)
 {
 #ifdef SIGNED
     add_groups(w, high, 127, 256, 0, groups, n, sum);
+    add_groups(w, high, 128, 256, 0, groups, n, sum);
     add_groups(w, low, 127, 1, 0, groups, n, sum);
     add_groups(w, low, 128, 1, 0, groups, n, sum);
 #else

@@ -23,7 +23,7 @@ static uint32_t four_of(const void *from)
 }
 
 /* add_some: sum[0..n) += W x for one block of n outputs, of the groups that are picked.
-   add_first: of every group, of numbers of two bytes, at most 32767. */
+   add_first: of every group, of numbers of two bytes. */
 #if defined(__AVX512VNNI__) && !defined(ONLY_256_BITS)
 #include "int8_avx512.h"
 #elif defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
