@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +23,12 @@ from deploy.targets.machines import (
     run,
 )
 from deploy.targets.shapes import ROWS, Shape
+from deploy.targets.test_machines import instructions
 
 from rdeepsense.deploy.c.assemble import RUNTIME
 
 EVERY = [*CORTEX, *LINUX, *MORE, PLAIN_WASM, SIMD, *newest()]
+NET_A = (16, 500, 500, 500, 4)
 MODELS = 200 if os.environ.get("RDEEPSENSE_LONG") else 3
 MANY_ROWS = (HERE / "many_rows.c").read_text()
 IN_C = HERE.parent / "c" / "runtime"
@@ -69,7 +73,7 @@ def test_random_models_have_the_bits_of_plain_c(seed: int, tmp_path: Path) -> No
 @pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
 @pytest.mark.parametrize("machine", EVERY[1:], ids=str)
 def test_the_tests_in_c_pass(machine: Machine, level: str, tmp_path: Path) -> None:
-    """Products of every width and bytes, against plain loops; the Cortex-M3's board is too small."""
+    """Products and bytes against plain loops; the board of the Cortex-M3 is too small."""
     if "wasm" in machine.name:
         for name, text in NO_LIBRARY.items():
             (tmp_path / name).write_text(text)
@@ -78,6 +82,36 @@ def test_the_tests_in_c_pass(machine: Machine, level: str, tmp_path: Path) -> No
         flags.append("-Wl,--defsym=__ram_size=0x40000")
     machine.build(tmp_path, *flags, str(IN_C / "int8_test.c"), "-o", "int8")
     machine.run(tmp_path, "./int8")
+
+
+VECTORS = [machine for machine in newest() if machine.name == "riscv64 V 128"]
+
+
+@pytest.mark.parametrize(("widths", "most"), [((16, 64, 64, 2), 9_000), (NET_A, 280_000)], ids=str)
+@pytest.mark.parametrize("machine", VECTORS, ids=str)
+def test_vectors_of_riscv_are_counted(
+    machine: Machine,
+    widths: tuple[int, ...],
+    most: int,
+    tmp_path: Path,
+    plugin: Path,
+    record_property: Callable[[str, Any], None],
+) -> None:
+    shape = Shape(widths)
+    source = shape.write(tmp_path / "model", "int8")
+    machine.build(tmp_path / "model", "-c", "model.c")
+    machine.build(tmp_path / "model", "-c", "weights.c")
+    once, twice = (instructions(machine, tmp_path / "model", plugin, times) for times in (1, 2))
+    measured = {
+        "machine": machine.name,
+        "flags": " ".join(machine.flags),
+        "model": str(shape),
+        "dtype": "int8",
+        "ram": source.scratch_bytes(),
+        "instructions": round((twice - once) / ROWS),
+    }
+    record_property("measured", measured)
+    assert measured["instructions"] <= most
 
 
 @pytest.mark.skipif(not newest(), reason="RISC-V V and relaxed SIMD need the package ziglang")
