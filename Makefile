@@ -79,7 +79,7 @@ $(BIN)/pip:
 	$(PYTHON) -m venv .venv
 
 # Generated C on emulated machines. tests/deploy/targets/tools names the Debian packages it takes.
-test-device: .venv/.with-dev device-tools
+test-device: .venv/.with-dev .venv/.with-device device-tools
 	@echo "== Generated C: microcontrollers, other processors and WebAssembly, emulated"
 	RDEEPSENSE_TARGETS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/deploy/targets
 

@@ -19,6 +19,7 @@ from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import NetworkRunner, standardised
 from rdeepsense.deploy.quality import Quality, quality
 from rdeepsense.deploy.quantise import (
+    LEVELS,
     Int8Layer,
     Int8Network,
     best_units,
@@ -217,7 +218,7 @@ def test_no_sum_overflows(tmp_path: Path) -> None:
     folded = hand_made("gaussian", np.zeros(300), layers)
     X = np.concatenate([8 * signs, -8 * signs, rng.normal(size=(50, 300))]).astype(np.float32)
     network = quantised(folded, X)
-    assert network.levels < 32_767  # fewer steps, so that the sums fit
+    assert network.levels < LEVELS  # fewer steps, so that the sums fit
     q, step = network.inputs(X), np.ones((len(X), 1), np.float32)
     for layer in network.layers:
         largest = q @ np.abs(layer.weight.astype(np.int64)).T

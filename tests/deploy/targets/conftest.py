@@ -41,5 +41,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for row in [dict(zip(COLUMNS, COLUMNS, strict=True)), *found]:
         cells = [row.get(column, "-") for column in COLUMNS]
         shown = [cell if isinstance(cell, str) else f"{cell:,}" for cell in cells]
-        line = "{:11}{:26}{:9}{:>7}{:>7}{:>6}{:>7}{:>14}".format(*shown)
+        line = "{:17}{:26}{:9}{:>7}{:>7}{:>6}{:>7}{:>14}".format(*shown)
         terminalreporter.write_line(line)

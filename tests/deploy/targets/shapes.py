@@ -33,6 +33,7 @@ class Shape:
     head: str = "gaussian"
     busy: bool = False
     waves: int = 0
+    seed: int = 0
 
     def __str__(self) -> str:
         note = " classes" if self.head == "categorical" else ", no unit zero" * self.busy
@@ -40,7 +41,7 @@ class Shape:
 
     def write(self, folder: Path, dtype: str) -> Source:
         """The exported C of such a network, and rows.c, which predicts eight rows."""
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(self.seed)
         layers = []
         read = self.widths[0] * (1 + EMBEDDED * (self.waves > 0))
         for inputs, outputs in pairwise((read, *self.widths[1:])):

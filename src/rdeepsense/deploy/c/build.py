@@ -17,7 +17,8 @@ from rdeepsense.deploy.c.source import Source
 from rdeepsense.errors import InputError
 from rdeepsense.files import hidden_beside, sweep
 
-LIBRARY = ("-std=c99", "-O3", "-march=native", "-shared", "-fPIC")
+SHARED = ("-std=c99", "-O3", "-shared", "-fPIC")
+LIBRARY = (*SHARED, "-march=native")
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,16 @@ class Program:
 
 @dataclass(frozen=True)
 class Target:
-    """What to build of a program: how, and with what around it."""
+    """What to build of a program: how, and with what around it.
+
+    With `levels`, the program's own files are compiled once for each, with the options given.
+    """
 
     suffix: str
     flags: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     libraries: tuple[str, ...] = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def need_compiler(what: str) -> str:
@@ -73,10 +78,20 @@ def build(cc: str, program: Program, targets: Sequence[Target]) -> list[Path]:
         own = [file for file in program.files if file.endswith(".c")]
         for path, target in zip(paths, targets, strict=True):
             _write(folder, target.files)
-            texts = [*own, *target.files, *objects]
+            texts = [*(_compiled(folder, cc, own, target) or own), *target.files, *objects]
             _run(folder, [cc, *target.flags, *texts, "-o", path.name, *target.libraries])
             os.replace(folder / path.name, path)
     return paths
+
+
+def _compiled(folder: Path, cc: str, files: Sequence[str], target: Target) -> list[str]:
+    """Compile files once for each level of a target."""
+    made = []
+    for level, options in target.levels.items():
+        for k, file in enumerate(files):
+            made.append(f"{level}_{k}.o")
+            _run(folder, [cc, *target.flags, *options, "-c", file, "-o", made[-1]])
+    return made
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
@@ -92,8 +107,9 @@ def _run(folder: Path, command: list[str]) -> None:
 
 
 def _digest(cc: str, program: Program, target: Target) -> str:
-    """Of the text and the numbers, the compiler and this processor."""
-    texts = [cc, processor(), *target.flags, *target.files.values(), *program.files.values()]
+    """Of the text and the numbers, the compiler and, where it matters, this processor."""
+    options = [option for level in target.levels.values() for option in level] or [processor()]
+    texts = [cc, *options, *target.flags, *target.files.values(), *program.files.values()]
     digest = hashlib.sha256("\0".join(texts).encode())
     for source in program.sources:
         for table in source.tables:

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from rdeepsense.deploy.c.build import LIBRARY, Program, Target, build, need_compiler
+from rdeepsense.deploy.c.build import LIBRARY, SHARED, Program, Target, build, need_compiler
 from rdeepsense.deploy.c.called import CompiledRunner
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.c.header import header
+from rdeepsense.deploy.c.levels import levels_of, renamed
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import as_float32
+from rdeepsense.errors import InputError
 
 
 def compiled(folded: Folded | FoldedGraph) -> CompiledRunner:
     """Build the C of a model, or find it in the cache."""
-    cc = need_compiler("compile=True")
     source: Source
     if isinstance(folded, FoldedGraph):
         source = GraphSource(folded, as_stored(folded, "float32"))
     else:
         check_folded(folded)
         source = Source(folded, as_float32(folded))
-    rows = Target(".so", LIBRARY, {"rows.c": source.assembled("rows.c")})
-    (path,) = build(cc, single(source), [rows])
+    return compiled_source(source)
+
+
+def compiled_source(source: Source) -> CompiledRunner:
+    """Build C that is there already, in any type of weights; for one processor where it must."""
+    cc, folded = need_compiler("compile=True"), source.folded
+    levels = levels_of(source.network.dtype)
+    named = {level: (*flags, *renamed(header(source), level)) for level, flags in levels.items()}
+    program = single(source, many=True)
+    try:
+        every = Target(".so", SHARED, {"levels.c": source.assembled("levels.c")}, (), named)
+        (path,) = build(cc, program, [every if levels else Target(".so", LIBRARY)])
+    except InputError:  # a compiler that is older than the levels
+        (path,) = build(cc, program, [Target(".so", LIBRARY)])
     return CompiledRunner.of(path, folded.facts, folded.output.laplace is not None)
 
 
-def single(source: Source) -> Program:
+def single(source: Source, many: bool = False) -> Program:
     """Make the program that is a model as exported."""
-    return Program({"model.h": header(source), "model.c": source.code()}, (source,))
+    return Program({"model.h": header(source), "model.c": source.code(many)}, (source,))

@@ -6,7 +6,7 @@ from rdeepsense.deploy.c.encoding import encoding_sizes, encoding_switches
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.links import macros
 from rdeepsense.deploy.c.narrowing import narrow_config
-from rdeepsense.deploy.c.tables import Table, is_shifted
+from rdeepsense.deploy.c.tables import Table, is_shifted, placed
 from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.c.watch import watch_config
 from rdeepsense.deploy.quantise import BLOCK, BYTE, Int8Network
@@ -42,6 +42,7 @@ def switches(model: CModel) -> dict[str, bool]:
         "LAPLACE": laplace is not None,
         "LAPLACE_READS_HIDDEN": laplace is not None and model.hidden > 0,
         "LAPLACE_READS_INPUTS": laplace is not None and model.hidden + 1 < len(laplace.root),
+        "MANY": False,  # for processes alone, not for firmware
         "DROPOUT": False,  # for what a model's cost is compared with
         "NARROWED": model.narrowing is not None,
         "LIVE": model.live is not None,
@@ -133,13 +134,11 @@ def _layers(model: CModel) -> list[str]:
     name, widths, network = model.name, model.widths, model.network
     rows = []
     if isinstance(network, Int8Network):
-        offset = 0
-        for k, layer in enumerate(network.layers):
+        for k, (begin, layer) in enumerate(zip(placed(network)[0], network.layers, strict=True)):
             rows.append(
-                f"{{{name}_weights + {offset}, {name}_bias_{k}, {name}_factor_{k}, "
+                f"{{{name}_weights + {begin}, {name}_bias_{k}, {name}_factor_{k}, "
                 f"{number(BYTE * layer.least)}, {_up(widths[k], 4) // 4}, {widths[k + 1]}}}"
             )
-            offset += layer.packed().size
         return rows
     kinds = {layer.dtype for layer in network.layers}
     for k, stored in enumerate(network.layers):

@@ -14,7 +14,7 @@ from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.inputs import CModel, c_model
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.tables import Table, tables_of
-from rdeepsense.deploy.c.text import remark, table
+from rdeepsense.deploy.c.text import remark
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import FloatNetwork
@@ -67,13 +67,18 @@ class Source:
         """The section of model.c that is the model's own."""
         return config(self.model, self.tables)
 
-    def code(self) -> str:
-        """model.c."""
-        return self.banner() + self.assembled("model.c", {"config.h": self.config()})
+    def sections(self) -> dict[str, str]:
+        """What model.c has of this model's own."""
+        return {"config.h": self.config()}
+
+    def code(self, many: bool = False) -> str:
+        """model.c; with `many`, the function for many rows is in it too."""
+        assembly = Assembly(self.name, {**self.switches, "MANY": many}, self.sections())
+        return self.banner() + assembly.text(RUNTIME / "model.c")
 
     def weights(self) -> str:
         """weights.c."""
-        tables = "\n".join(table(t.kind, t.name, t.values, t.size) for t in self.tables)
+        tables = "\n".join(t.definition() for t in self.tables)
         return self.banner() + self.assembled("weights.c", {"tables.h": tables})
 
     def assembled(self, path: str | Path, sections: Mapping[str, str] | None = None) -> str:

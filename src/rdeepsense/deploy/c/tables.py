@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.encoding import encoding_arrays
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.narrowing import narrow_arrays, narrow_lengths
+from rdeepsense.deploy.c.text import table
 from rdeepsense.deploy.c.watch import watch_arrays, watch_lengths
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
@@ -19,20 +20,28 @@ from rdeepsense.deploy.stored_embedding import StoredEmbedding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import LARGEST
 
+LINE, LARGE = 64, 4_096  # bytes of a cache line, and of a layer that is worth a gap before it
 BYTES = {"float": 4, "int32_t": 4, "uint16_t": 2, "int8_t": 1}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A constant array; `size` is C's own expression where it is not the length."""
+    """A constant array; `size` is C's own expression where it is not the length.
+
+    `where` is a macro of the runtime that says how it is to lie.
+    """
 
     kind: str
     name: str
     values: NDArray[Any]
     size: str | None = None
+    where: str = ""
 
     def declaration(self) -> str:
         return f"extern const {self.kind} {self.name}[];"
+
+    def definition(self) -> str:
+        return self.where + table(self.kind, self.name, self.values, self.size)
 
     def bytes(self) -> int:
         return BYTES[self.kind] * self.values.size
@@ -54,7 +63,7 @@ class Table:
 
 def checksum(tables: list[Table]) -> int:
     """Sum of word_i (2 i + 1), modulo 2^32."""
-    words = np.concatenate([table.words() for table in tables])
+    words = np.concatenate([t.words() for t in tables])
     factors = 2 * np.arange(len(words), dtype=np.uint32) + np.uint32(1)
     return int((words * factors).sum(dtype=np.uint32))
 
@@ -74,7 +83,7 @@ def tables_of(model: CModel) -> list[Table]:
     for name, values in encoding_arrays(model).items():
         tables.append(Table("int32_t" if values.dtype == np.int32 else "float", name, values))
     _check(tables, model)
-    return [Table(t.kind, f"{model.name}_{t.name}", t.values, t.size) for t in tables]
+    return [replace(t, name=f"{model.name}_{t.name}") for t in tables]
 
 
 def shared_tables(model: CModel) -> list[Table]:
@@ -126,8 +135,10 @@ def lengths(model: CModel) -> dict[str, int]:
     )
     for k, (before, width) in enumerate(pairwise(widths)):
         found |= {f"bias_{k}": width, f"factor_{k}": width, f"weight_{k}": before * width}
-    # int8 inputs lie in fours.
-    found["weights"] = sum(-(-before // 4) * 4 * width for before, width in pairwise(widths))
+    found["weights"] = 0
+    for before, width in pairwise(widths):
+        size = -(-before // 4) * 4 * width  # int8 inputs lie in fours
+        found["weights"] += (-found["weights"] % LINE if size >= LARGE else 0) + size
     found["head_bias"] = widths[-1]
     if (embedding := model.network.embedding) is not None:
         _, waves, width = embedding.weight.shape
@@ -157,13 +168,13 @@ def _check(tables: list[Table], model: CModel) -> None:
     wanted, layers = lengths(model), len(model.network.layers)
     if layers != len(model.widths) - 1:
         raise InputError(f"the network has {layers} layers, the model {len(model.widths) - 1}")
-    for table in tables:
-        if table.values.size != wanted[table.name]:
+    for t in tables:
+        if t.values.size != wanted[t.name]:
             raise InputError(
-                f"the table {table.name} has {table.values.size} numbers where the model's sizes "
-                f"need {wanted[table.name]}"
+                f"the table {t.name} has {t.values.size} numbers where the model's sizes "
+                f"need {wanted[t.name]}"
             )
-        table.check()
+        t.check()
 
 
 def is_shifted(model: CModel) -> bool:
@@ -186,14 +197,29 @@ def _float(network: FloatNetwork) -> list[Table]:
     return tables
 
 
+def placed(network: Int8Network) -> tuple[list[int], NDArray[np.int8]]:
+    """Say where the weights of each layer begin, and lay them there.
+
+    A large layer begins on a cache line, so that wide registers read no line twice.
+    """
+    begins, parts, end = [], [], 0
+    for layer in network.layers:
+        part = layer.packed()
+        gap = -end % LINE if part.size >= LARGE else 0
+        begins.append(end + gap)
+        parts += [np.zeros(gap, np.int8), part]
+        end += gap + part.size
+    return begins, np.concatenate(parts)
+
+
 def _int8(network: Int8Network) -> list[Table]:
-    packed = np.concatenate([layer.packed() for layer in network.layers])
+    _, packed = placed(network)
     tables = [
         Table("float", "centre", network.centre),
         Table("float", "per_step", network.per_step)
         if network.per_scale is None
         else Table("float", "per_scale", network.per_scale),
-        Table("int8_t", "weights", packed, f"{packed.size} + PAD"),
+        Table("int8_t", "weights", packed, f"{packed.size} + PAD", "ON_A_LINE "),
     ]
     for k, layer in enumerate(network.layers):
         tables.append(Table("float", f"bias_{k}", layer.bias))

@@ -11,7 +11,6 @@ from rdeepsense.deploy.c.assemble import RUNTIME
 from rdeepsense.deploy.c.header import sizes
 from rdeepsense.deploy.c.selftest import rows_section
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.text import table
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.layers import DenseLayer, Layers
 from rdeepsense.deploy.folded.model import Folded
@@ -27,7 +26,7 @@ FILES = [str(RUNTIME / name) for name in ("model.c", "weights.c", "selftest.c")]
 def sections(source: Source, X: Any) -> dict[str, str]:
     """The headers that the runtime includes."""
     switches = "".join(f"#define {name} {int(on)}\n" for name, on in source.switches.items())
-    tables = "\n".join(table(t.kind, t.name, t.values, t.size) for t in source.tables)
+    tables = "\n".join(t.definition() for t in source.tables)
     return {
         "switches.h": switches,
         "sizes.h": sizes(source),

@@ -48,34 +48,42 @@ static const float model_low[] = {-50.0f}, model_high[] = {50.0f};
 
 #include "int8_network.h"
 
+#define INPUTS 532 /* more than 128 groups: sums of 16 bits begin again */
+
 static void test_products(void)
 {
-    static int8_t weight[152 * 76], packed[152 * 76 + 256];
-    static uint8_t x[76];
-    static uint16_t room[19];
-    static int32_t found[SUMS], wanted[SUMS];
-    unsigned inputs, outputs, o, i, at, skip;
-    for (inputs = 1; inputs <= 76; inputs += inputs < 10 ? 1 : 11) {
+    static int8_t weight[152 * INPUTS], packed[152 * INPUTS + 256];
+    static uint8_t x[INPUTS], low[INPUTS];
+    static uint16_t room[INPUTS / 4];
+    static int32_t found[SUMS], wanted[SUMS], numbers[SUMS];
+    static float bias[SUMS];
+    unsigned inputs, outputs, o, i, at;
+    for (inputs = 1; inputs <= INPUTS; inputs += inputs < 10 ? 1 : inputs < 60 ? 11 : 468) {
         for (outputs = 1; outputs <= 152; outputs += outputs < 20 ? 1 : 19) {
             const unsigned groups = (inputs + 3) / 4;
-            layer l = {packed, 0, 0, 0.0f, 0, 0};
+            layer l = {packed, bias, 0, 0.0f, 0, 0};
             l.groups = (uint16_t)groups;
             l.outputs = (uint16_t)outputs;
             for (i = 0; i < 4 * groups; ++i) {
                 x[i] = (uint8_t)(i < inputs && draw(2) ? draw(256) : 0);
+                low[i] = (uint8_t)(i < inputs ? draw(256) : 0);
             }
             x[0] = 255;
+            x[1] = (uint8_t)draw(8); /* on both sides of what 16 bits hold */
             for (i = 4; i < 8 && i < inputs; ++i) {
                 x[i] = 0; /* a group to skip */
             }
             for (o = 0; o < outputs; ++o) {
                 found[o] = wanted[o] = (int32_t)draw(1000000) - 500000;
+                bias[o] = (float)found[o];
+                numbers[o] = found[o];
                 for (i = 0; i < 4 * groups; ++i) {
                     /* The extremes among them: 255 times 127 and -127 must not saturate. */
                     weight[o * 4 * groups + i] = (int8_t)(draw(4)   ? (int)draw(255) - 127
                                                           : draw(2) ? 127
                                                                     : -127);
                     wanted[o] += x[i] * weight[o * 4 * groups + i];
+                    numbers[o] += (x[i] * 256 + low[i]) * weight[o * 4 * groups + i];
                 }
             }
             /* Blocks of 64 outputs, in them groups of four inputs, in them output by output. */
@@ -90,15 +98,16 @@ static void test_products(void)
                     }
                 }
             }
-            for (skip = 0; skip < 2; ++skip) {
-                int32_t sum[SUMS];
-                for (o = 0; o < SUMS; ++o) {
-                    sum[o] = o < outputs ? found[o] : 0;
-                }
-                add_products(&l, x, skip ? room : 0, sum);
-                for (o = 0; o < outputs; ++o) {
-                    EXPECT(sum[o] == wanted[o]);
-                }
+            for (o = 0; o < SUMS; ++o) {
+                found[o] = o < outputs ? found[o] : 0;
+            }
+            add_products(&l, x, room, found);
+            for (o = 0; o < outputs; ++o) {
+                EXPECT(found[o] == wanted[o]);
+            }
+            add_inputs(&l, x, low, found);
+            for (o = 0; o < outputs; ++o) {
+                EXPECT(found[o] == numbers[o]);
             }
         }
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import re
 import shutil
 from pathlib import Path
@@ -21,6 +22,7 @@ from rdeepsense.deploy.profile.native import C as PROFILE
 
 HERE = Path(__file__).parent
 SANITISED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+X86 = platform.machine() in ("x86_64", "AMD64")
 needs_cc = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 
 
@@ -36,7 +38,7 @@ def test_it_compiles_and_passes_its_self_test_as_it_lies(cc: str, tmp_path: Path
     run_cc(tmp_path, cc, *STRICT, f"-I{EXAMPLE}", *FILES, "-o", "selftest")
     run_cc(tmp_path, tmp_path / "selftest")
     flags = [f"-I{EXAMPLE}", f"-I{RUNTIME}", "-D_POSIX_C_SOURCE=199309L", "-O2"]
-    for path in (RUNTIME / "rows.c", PROFILE / "times.c"):
+    for path in (RUNTIME / "levels.c", PROFILE / "times.c"):
         run_cc(tmp_path, cc, *STRICT, *flags, "-c", path)
 
 
@@ -90,6 +92,8 @@ def test_every_switch_gives_what_the_assembled_file_gives(seed: int, tmp_path: P
 
 
 PLAIN = [["-O0"], ["-O3", "-march=native", "-ffp-contract=off"], ["-O2", "-U__SSE2__"]]
+# Of what this processor has, less than the most.
+FEWER = [["-O3", "-march=native", more] for more in ("-DONLY_256_BITS", "-mno-avx512f")]
 NAMES = ["numbers", "embedding", "encoding", "float", "int8", "laplace", "live"]
 BUILDS = [(cc, flags) for cc in COMPILERS for flags in PLAIN] + [("gcc", SANITISED)]
 
@@ -101,6 +105,14 @@ def test_the_tests_in_c_pass(name: str, cc: str, flags: list[str], tmp_path: Pat
     files = [HERE / f"{name}_test.c", f"-I{RUNTIME}", "-lm", "-o", name]
     run_cc(tmp_path, cc, *STRICT, *stated(), *flags, *files)
     run_cc(tmp_path, tmp_path / name)
+
+
+@pytest.mark.skipif(not X86, reason="the processor has no levels")
+@pytest.mark.parametrize("cc", COMPILERS)
+@pytest.mark.parametrize("flags", FEWER, ids=str)
+def test_every_level_of_x86_has_the_same_sums(cc: str, flags: list[str], tmp_path: Path) -> None:
+    run_cc(tmp_path, cc, *STRICT, *flags, HERE / "int8_test.c", f"-I{RUNTIME}", "-o", "int8")
+    run_cc(tmp_path, tmp_path / "int8")
 
 
 def stated() -> list[str]:

@@ -125,10 +125,9 @@ class GraphSource(Source):
         link = link_macros(self.model)[0]
         return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
 
-    def code(self) -> str:
-        """model.c."""
-        sections = {"config.h": self.config(), "steps.h": self.steps.text}
-        return self.banner() + self.assembled("model.c", sections)
+    def sections(self) -> dict[str, str]:
+        """What model.c has of this model's own."""
+        return super().sections() | {"steps.h": self.steps.text}
 
     def rows_at(self, z: Floats) -> Floats:
         """Windows whose numbers lie so many scales from the centre of the training rows."""

@@ -6,23 +6,22 @@
 #define RANGE_OF(i) (i)
 #endif
 
+/* Without a branch, so that many inputs are looked at at once. */
 static int input_status(const float *x, unsigned i)
 {
-    if (size_of(x[i]) > INFINITE) {
+    const float low = model_low[RANGE_OF(i)], high = model_high[RANGE_OF(i)];
 #if REFUSES_NAN
-        return MODEL_MISSING;
+    const int missing = size_of(x[i]) > INFINITE;
 #else
-        return model_takes_nan[RANGE_OF(i)] ? MODEL_OK : MODEL_MISSING;
+    const int missing = (size_of(x[i]) > INFINITE) & !model_takes_nan[RANGE_OF(i)];
 #endif
-    }
 #if CODED
-    if (model_levels[i] > 0.0f) {
+    if (model_levels[i] > 0.0f && size_of(x[i]) <= INFINITE) {
         const uint32_t levels = (uint32_t)model_levels[i];
         return level_row(x[i], levels) < levels ? MODEL_OK : MODEL_UNKNOWN_LEVEL;
     }
 #endif
-    return x[i] < model_low[RANGE_OF(i)] || x[i] > model_high[RANGE_OF(i)] ? MODEL_OUT_OF_RANGE
-                                                                           : MODEL_OK;
+    return missing * MODEL_MISSING | ((x[i] < low) | (x[i] > high)) * MODEL_OUT_OF_RANGE;
 }
 
 unsigned model_flagged_input(const float *x)

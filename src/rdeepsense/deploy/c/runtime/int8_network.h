@@ -22,13 +22,6 @@ typedef struct {
 } work;
 typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
 
-/* For loops of a few instructions. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
-#define UNROLLED _Pragma("GCC unroll 4")
-#else
-#define UNROLLED
-#endif
-
 /* The largest activation, or top. */
 static float largest(const int32_t *restrict sum, const float *restrict factor, unsigned n,
                      float top)
@@ -54,15 +47,8 @@ static float largest(const int32_t *restrict sum, const float *restrict factor, 
     for (j = 0; j < 4; ++j) {
         top = each[j] > top ? each[j] : top;
     }
-#elif defined(__ARM_NEON)
-    float32x4_t part = vdupq_n_f32(top);
-    for (; i + 4 <= n; i += 4) {
-        part = vmaxq_f32(part, vmulq_f32(vcvtq_f32_s32(vld1q_s32(sum + i)), vld1q_f32(factor + i)));
-    }
-    top = vgetq_lane_f32(part, 0);
-    top = vgetq_lane_f32(part, 1) > top ? vgetq_lane_f32(part, 1) : top;
-    top = vgetq_lane_f32(part, 2) > top ? vgetq_lane_f32(part, 2) : top;
-    top = vgetq_lane_f32(part, 3) > top ? vgetq_lane_f32(part, 3) : top;
+#else
+    i = largest_lanes(sum, factor, n, &top);
 #endif
     UNROLLED
     for (; i < n; ++i) {
@@ -90,9 +76,9 @@ static float to_bytes(const layer *l, const int32_t *restrict sum, float step,
     top = largest(sum, factor, n, l->least / step);
     per = 510.0f / top; /* in halves, so that adding 1 and shifting rounds */
     UNROLLED
-    for (i = 0; i < n; ++i) {
+    for (i = byte_lanes(sum, factor, per, n, byte); i < n; ++i) {
         int32_t s = sum[i];
-#if defined(__SSE2__) || defined(__ARM_NEON)
+#if defined(__SSE2__)
         s = s > 0 ? s : 0;
 #else
         if (s <= 0) {
@@ -129,12 +115,26 @@ static void put_embedding(work *w, unsigned i, float z)
 }
 #endif
 
-/* The columns of the last layer, in work->raw. */
-static int network(const float *x, work *w)
+/* z moved into the range of inputs; flags what was not a number, and what was beyond it. Without a
+   branch, so that many inputs are read at once. */
+static float in_reach(float z, uint32_t *flags)
+{
+    const uint32_t size = size_of(z), limit = size_of(LIMIT);
+    const uint32_t nan = size > INFINITE, far = size > limit;
+    word w;
+    w.value = z;
+    w.bits = far ? (w.bits & 0x80000000u) | limit : w.bits;
+    w.bits = nan ? 0 : w.bits;
+    *flags |= nan * MODEL_MISSING | (far & ~nan) * MODEL_OUT_OF_RANGE;
+    return w.value;
+}
+
+/* What the first layer reads of a row. */
+static int read_row(const float *x, work *w)
 {
     int status = MODEL_OK;
-    float step = 1.0f;
-    unsigned i, l;
+    uint32_t beyond = 0;
+    unsigned i;
 #if ENCODED && GUARD || ENCODED && REFUSES_NAN
     for (i = 0; i < MODEL_INPUTS; ++i) {
 #if GUARD
@@ -162,51 +162,67 @@ static int network(const float *x, work *w)
 #if GUARD && !ENCODED
         status |= input_status(x, i);
 #endif
-        if (size_of(z) > size_of(LIMIT)) {
-            if (size_of(z) > INFINITE) {
-#if REFUSES_NAN
-                return MODEL_MISSING;
-#else
-                z = 0.0f;
-#endif
-            } else {
-                z = z > 0.0f ? LIMIT : -LIMIT;
-                status |= MODEL_OUT_OF_RANGE;
-            }
-        }
+        z = in_reach(z, &beyond);
         put(w, i, z);
     }
+#if REFUSES_NAN
+    if (beyond & MODEL_MISSING) {
+        return MODEL_MISSING;
+    }
+#endif
+    status |= (int)(beyond & MODEL_OUT_OF_RANGE);
 #if EMBEDDED
     i += NETWORK_INPUTS * EMBEDDING_WIDTH;
 #endif
     for (; i % 4 != 0; ++i) {
         w->byte[i] = w->room.low[i] = 0;
     }
-    for (l = 0;; ++l) {
-        const unsigned n = layers[l].outputs;
-        const float *bias = layers[l].bias;
-        const float per = l == 0 ? 0.0f : 1.0f / step; /* the first layer's comes later */
-        UNROLLED
-        for (i = 0; i < n; ++i) {
-            w->sum[i] = (int32_t)(bias[i] * per);
-        }
-        add_products(layers + l, w->byte, l == 0 ? 0 : w->room.group, w->sum);
-        if (l == 0) {
-            for (i = 0; i < n; ++i) {
-                w->sum[i] = w->sum[i] * 256 + (int32_t)bias[i];
-            }
-            add_products(layers + l, w->room.low, 0, w->sum);
-        }
-        if (l + 1 == LAYERS) {
-            break;
-        }
-        step = to_bytes(layers + l, w->sum, step, w->byte);
+    return status;
+}
+
+/* What layer l reads of the one before, and its biases; returns the step of what it reads. */
+static float begin_layer(unsigned l, work *w, float step)
+{
+    const float *bias = layers[l].bias;
+    unsigned i;
+    float per;
+    step = to_bytes(layers + l - 1, w->sum, step, w->byte);
+    per = 1.0f / step;
+    UNROLLED
+    for (i = begin_lanes(bias, per, layers[l].outputs, w->sum); i < layers[l].outputs; ++i) {
+        w->sum[i] = (int32_t)(bias[i] * per);
     }
-    for (i = 0; i < layers[l].outputs; ++i) {
-        w->raw[i] = (float)w->sum[i] * (layers[l].factor[i] * step) + model_head_bias[i];
+    return step;
+}
+
+/* The columns of the last layer, in work->raw. */
+static void end_network(work *w, float step)
+{
+    const layer *l = layers + LAYERS - 1;
+    unsigned i;
+    for (i = 0; i < l->outputs; ++i) {
+        w->raw[i] = (float)w->sum[i] * (l->factor[i] * step) + model_head_bias[i];
     }
 #if LIVE
     w->step = step;
 #endif
+}
+
+static int network(const float *x, work *w)
+{
+    const int status = read_row(x, w);
+    float step = 1.0f;
+    unsigned l;
+#if REFUSES_NAN
+    if (status == MODEL_MISSING) {
+        return status;
+    }
+#endif
+    add_inputs(layers, w->byte, w->room.low, w->sum);
+    for (l = 1; l < LAYERS; ++l) {
+        step = begin_layer(l, w, step);
+        add_products(layers + l, w->byte, w->room.group, w->sum);
+    }
+    end_network(w, step);
     return status;
 }

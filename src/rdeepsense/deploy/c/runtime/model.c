@@ -31,6 +31,8 @@
 
 #include "int8_network.h"
 #else
+#include "float_kernels.h"
+
 #include "float_network.h"
 #endif
 
@@ -74,4 +76,10 @@
 
 #if STREAMS && LIVE
 #include "live_interval.h"
+#endif
+
+#if MANY && WINDOWS
+#include "each.h"
+#elif MANY
+#include "many.h"
 #endif

@@ -34,6 +34,12 @@ typedef struct {
 #define LANES 8
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 #define LOADED(p) (*(const lanes *)(p))
+#if defined(__FMA__)
+#include <immintrin.h>
+#define PLUS(sum, v, w) ((lanes)_mm256_fmadd_ps(_mm256_set1_ps(v), (__m256)(w), (__m256)(sum)))
+#else
+#define PLUS(sum, v, w) ((sum) + (v) * (w))
+#endif
 
 /* sum += W value for as many outputs as fill registers, which hold the sums; two columns of W at
    a time, so that no sum waits for another. Returns how many outputs that were. */
@@ -43,19 +49,20 @@ static unsigned add_in_lanes(const float *weight, unsigned n, const float *value
     unsigned j = 0, c;
     for (; j + 4 * LANES <= n; j += 4 * LANES) {
         lanes a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0}, b0 = {0}, b1 = {0}, b2 = {0}, b3 = {0};
+        const float *from = weight + j;
         lanes *to = (lanes *)(sum + j);
         for (c = 0; c < count; c += 2) {
-            const float *p = weight + (size_t)index[c] * n + j;
-            const float *q = weight + (size_t)index[c + 1] * n + j;
+            const float *p = from + (size_t)index[c] * n;
+            const float *q = from + (size_t)index[c + 1] * n;
             const float v = value[c], u = value[c + 1];
-            a0 += v * LOADED(p);
-            a1 += v * LOADED(p + LANES);
-            a2 += v * LOADED(p + 2 * LANES);
-            a3 += v * LOADED(p + 3 * LANES);
-            b0 += u * LOADED(q);
-            b1 += u * LOADED(q + LANES);
-            b2 += u * LOADED(q + 2 * LANES);
-            b3 += u * LOADED(q + 3 * LANES);
+            a0 = PLUS(a0, v, LOADED(p));
+            a1 = PLUS(a1, v, LOADED(p + LANES));
+            a2 = PLUS(a2, v, LOADED(p + 2 * LANES));
+            a3 = PLUS(a3, v, LOADED(p + 3 * LANES));
+            b0 = PLUS(b0, u, LOADED(q));
+            b1 = PLUS(b1, u, LOADED(q + LANES));
+            b2 = PLUS(b2, u, LOADED(q + 2 * LANES));
+            b3 = PLUS(b3, u, LOADED(q + 3 * LANES));
         }
         to[0] += a0 + b0;
         to[1] += a1 + b1;
@@ -65,10 +72,10 @@ static unsigned add_in_lanes(const float *weight, unsigned n, const float *value
     for (; j + LANES <= n; j += LANES) {
         lanes a = {0}, b = {0}, d = {0}, e = {0};
         for (c = 0; c < count; c += 4) {
-            a += value[c] * LOADED(weight + (size_t)index[c] * n + j);
-            b += value[c + 1] * LOADED(weight + (size_t)index[c + 1] * n + j);
-            d += value[c + 2] * LOADED(weight + (size_t)index[c + 2] * n + j);
-            e += value[c + 3] * LOADED(weight + (size_t)index[c + 3] * n + j);
+            a = PLUS(a, value[c], LOADED(weight + (size_t)index[c] * n + j));
+            b = PLUS(b, value[c + 1], LOADED(weight + (size_t)index[c + 1] * n + j));
+            d = PLUS(d, value[c + 2], LOADED(weight + (size_t)index[c + 2] * n + j));
+            e = PLUS(e, value[c + 3], LOADED(weight + (size_t)index[c + 3] * n + j));
         }
         *(lanes *)(sum + j) += (a + b) + (d + e);
     }
@@ -137,7 +144,7 @@ static void add_up(const weights *l, const float *x, list *t)
         const float v = x[i];
         t->value[count] = v;
         t->index[count] = (uint16_t)i;
-        count += v != 0.0f;
+        count += size_of(v) != 0;
     }
     begin_sums(l->outputs, t->sum);
     count = filled(t->value, t->index, count);
@@ -184,7 +191,7 @@ static unsigned listed(const plane *p, const float *x, unsigned channels, int32_
             const float v = from[c * size];
             value[count] = v;
             index[count] = (uint16_t)(i * channels + c);
-            count += v != 0.0f;
+            count += size_of(v) != 0; /* of bits: floats may be unordered, which costs */
         }
     }
     return filled(value, index, count);

@@ -4,12 +4,19 @@
 
 #if INT8
 /* Wide registers read past the last block. */
-#if defined(__SSE2__) || defined(__x86_64__) || defined(__ARM_NEON)
+#if defined(__SSE2__) || defined(__x86_64__) || defined(__ARM_NEON) || defined(__wasm_simd128__)
 #define PAD 256
 #elif defined(__ARM_FEATURE_MVE)
 #define PAD 16
 #else
 #define PAD 0
+#endif
+#if defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__))
+#define ON_A_LINE __attribute__((aligned(64)))
+#elif defined(__ARM_FEATURE_MVE)
+#define ON_A_LINE __attribute__((aligned(4))) /* groups are gathered as words */
+#else
+#define ON_A_LINE
 #endif
 #endif
 

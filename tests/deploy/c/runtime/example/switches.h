@@ -16,6 +16,7 @@
 #define LAPLACE 0
 #define LAPLACE_READS_HIDDEN 0
 #define LAPLACE_READS_INPUTS 0
+#define MANY 0
 #define DROPOUT 0
 #define NARROWED 0
 #define LIVE 0

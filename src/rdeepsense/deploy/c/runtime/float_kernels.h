@@ -1,0 +1,135 @@
+/* Layers of floats: columns of weights times numbers that are not zero. */
+
+#if HALVES
+#if defined(__F16C__) && defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#define EIGHT(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+#endif
+#endif
+
+typedef struct {
+#if HALVES
+    const uint16_t *half; /* column by column */
+#endif
+#if HALVES && SINGLES
+    const float *single; /* where it is not 0: instead */
+#elif SINGLES
+    const float *single; /* column by column */
+#endif
+    const float *bias;
+#if HALVES
+    float gain;
+#endif
+    uint16_t outputs;
+} layer;
+
+/* sum + a b, rounded once where that is one instruction: the same on all processors that can. */
+#if defined(__OPTIMIZE__) && (defined(__FMA__) || (defined(__aarch64__) && defined(__GNUC__)))
+#define FUSED(a, b, sum) __builtin_fmaf(a, b, sum)
+#endif
+
+#if SINGLES
+/* sum += W value for n outputs from first on, four or eight columns of W at a time: more need more
+   registers, fewer more traffic to and from sum. */
+static void add_singles(const layer *l, unsigned first, unsigned n, const float *restrict value,
+                        const uint16_t *restrict index, unsigned count, float *restrict sum)
+{
+    const size_t high = l->outputs;
+    const float *from = l->single + first;
+    unsigned c = 0, j;
+    sum += first;
+#if defined(__SSE2__) || defined(__aarch64__)
+    for (; c + 8 <= count; c += 8) {
+        const float *restrict v = value + c;
+        const float *restrict w0 = from + index[c + 0] * high;
+        const float *restrict w1 = from + index[c + 1] * high;
+        const float *restrict w2 = from + index[c + 2] * high;
+        const float *restrict w3 = from + index[c + 3] * high;
+        const float *restrict w4 = from + index[c + 4] * high;
+        const float *restrict w5 = from + index[c + 5] * high;
+        const float *restrict w6 = from + index[c + 6] * high;
+        const float *restrict w7 = from + index[c + 7] * high;
+        const float v0 = v[0], v1 = v[1], v2 = v[2], v3 = v[3];
+        const float v4 = v[4], v5 = v[5], v6 = v[6], v7 = v[7];
+        j = 0;
+        do {
+#ifdef FUSED
+            const float half = FUSED(v1, w1[j], FUSED(v0, w0[j], sum[j]));
+            const float more = FUSED(v5, w5[j], v4 * w4[j]);
+            sum[j] =
+                FUSED(v3, w3[j], FUSED(v2, w2[j], half)) + FUSED(v7, w7[j], FUSED(v6, w6[j], more));
+#else
+            const float half = (v0 * w0[j] + v1 * w1[j]) + (v2 * w2[j] + v3 * w3[j]);
+            const float more = (v4 * w4[j] + v5 * w5[j]) + (v6 * w6[j] + v7 * w7[j]);
+            sum[j] += half + more;
+#endif
+        } while (++j < n);
+    }
+#endif
+    for (; c < count; c += 4) {
+        const float *restrict p = from + index[c] * high;
+        const float *restrict q = from + index[c + 1] * high;
+        const float *restrict r = from + index[c + 2] * high;
+        const float *restrict s = from + index[c + 3] * high;
+        const float a = value[c], b = value[c + 1], d = value[c + 2], e = value[c + 3];
+        j = 0;
+        do {
+            sum[j] += (a * p[j] + b * q[j]) + (d * r[j] + e * s[j]);
+        } while (++j < n);
+    }
+}
+#endif
+
+#if HALVES
+/* A half float as a float, exactly. */
+#if defined(__ARM_FP16_FORMAT_IEEE) && defined(__ARM_FP) && \
+    (__ARM_FP & 2 || __ARM_ARCH_PROFILE == 'M') /* the last for gcc, which forgets the 2 there */
+static float widen(uint16_t half)
+{
+    union {
+        uint16_t bits;
+        __fp16 value;
+    } h;
+    h.bits = half;
+    return h.value;
+}
+#else
+static float widen(uint16_t half)
+{
+    word w;
+    w.bits = ((uint32_t)(half & 0x8000u) << 16) | ((uint32_t)(half & 0x7fffu) << 13);
+    return w.value * 5.19229686e33f; /* 2^112, the difference of the exponents' offsets */
+}
+#endif
+
+/* sum += W value for n outputs from first on, four columns of W at a time. */
+static void add_halves(const layer *l, unsigned first, unsigned n, const float *restrict value,
+                       const uint16_t *restrict index, unsigned count, float *restrict sum)
+{
+    const size_t high = l->outputs;
+    const uint16_t *from = l->half + first;
+    unsigned c, j;
+    sum += first;
+    for (c = 0; c < count; c += 4) {
+        const uint16_t *restrict p = from + index[c] * high;
+        const uint16_t *restrict q = from + index[c + 1] * high;
+        const uint16_t *restrict r = from + index[c + 2] * high;
+        const uint16_t *restrict s = from + index[c + 3] * high;
+        const float a = value[c], b = value[c + 1], d = value[c + 2], e = value[c + 3];
+        j = 0;
+#if defined(__F16C__) && defined(__AVX2__) && defined(__FMA__)
+        for (; j + 8 <= n; j += 8) {
+            __m256 t = _mm256_loadu_ps(sum + j);
+            t = _mm256_fmadd_ps(_mm256_set1_ps(a), EIGHT(p + j), t);
+            t = _mm256_fmadd_ps(_mm256_set1_ps(b), EIGHT(q + j), t);
+            t = _mm256_fmadd_ps(_mm256_set1_ps(d), EIGHT(r + j), t);
+            t = _mm256_fmadd_ps(_mm256_set1_ps(e), EIGHT(s + j), t);
+            _mm256_storeu_ps(sum + j, t);
+        }
+#endif
+        for (; j < n; ++j) {
+            sum[j] += (a * widen(p[j]) + b * widen(q[j])) + (d * widen(r[j]) + e * widen(s[j]));
+        }
+    }
+}
+#endif

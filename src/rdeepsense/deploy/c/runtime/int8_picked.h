@@ -1,0 +1,34 @@
+/* Layers by add_some, of the groups that pick lists, and by add_first. */
+
+static void add_products(const layer *l, const uint8_t *x, uint16_t *room, int32_t *restrict sum)
+{
+    const picked p = pick(x, l->groups, room);
+    const int8_t *w = l->weight;
+    unsigned o;
+    for (o = 0; o < l->outputs; o += BLOCK) {
+        const unsigned n = block_of(l, o);
+        add_some(w, x, &p, n, sum + o);
+        w += 4 * l->groups * n;
+    }
+}
+
+static void begin_inputs(const layer *l, int32_t *restrict sum)
+{
+    unsigned o;
+    for (o = begin_lanes(l->bias, 1.0f, l->outputs, sum); o < l->outputs; ++o) {
+        sum[o] = (int32_t)l->bias[o];
+    }
+}
+
+static void add_inputs(const layer *l, const uint8_t *high, const uint8_t *low,
+                       int32_t *restrict sum)
+{
+    const int8_t *w = l->weight;
+    unsigned o;
+    begin_inputs(l, sum);
+    for (o = 0; o < l->outputs; o += BLOCK) {
+        const unsigned n = block_of(l, o);
+        add_first(w, high, low, l->groups, n, sum + o);
+        w += 4 * l->groups * n;
+    }
+}
