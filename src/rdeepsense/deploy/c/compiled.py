@@ -20,19 +20,19 @@ def compiled(folded: Folded | FoldedGraph) -> CompiledRunner:
     """Build the C of a model, or find it in the cache."""
     source: Source
     if isinstance(folded, FoldedGraph):
-        source = GraphSource(folded, as_stored(folded, "float32"))
+        source = GraphSource(folded, as_stored(folded, "float32"), many=True)
     else:
         check_folded(folded)
-        source = Source(folded, as_float32(folded))
+        source = Source(folded, as_float32(folded), many=True)
     return compiled_source(source)
 
 
 def compiled_source(source: Source) -> CompiledRunner:
-    """Build C that is there already, in any type of weights; for one processor where it must."""
+    """Build the C of a source for `many` rows, with weights of any type."""
     cc, folded = need_compiler("compile=True"), source.folded
     levels = levels_of(source.network.dtype)
     named = {level: (*flags, *renamed(header(source), level)) for level, flags in levels.items()}
-    program = single(source, many=True)
+    program = single(source)
     try:
         every = Target(".so", SHARED, {"levels.c": source.assembled("levels.c")}, (), named)
         (path,) = build(cc, program, [every if levels else Target(".so", LIBRARY)])
@@ -41,6 +41,6 @@ def compiled_source(source: Source) -> CompiledRunner:
     return CompiledRunner.of(path, folded.facts, folded.output.laplace is not None)
 
 
-def single(source: Source, many: bool = False) -> Program:
+def single(source: Source) -> Program:
     """Make the program that is a model as exported."""
-    return Program({"model.h": header(source), "model.c": source.code(many)}, (source,))
+    return Program({"model.h": header(source), "model.c": source.code()}, (source,))

@@ -13,7 +13,7 @@ from rdeepsense.deploy.c.config import config, scratch_bytes, switches
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.inputs import CModel, c_model
 from rdeepsense.deploy.c.live import CLive
-from rdeepsense.deploy.c.tables import Table, tables_of
+from rdeepsense.deploy.c.tables import Table, apart, tables_of
 from rdeepsense.deploy.c.text import remark
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.model import Folded
@@ -25,7 +25,8 @@ class Source:
     """The C of one model: the runtime, with the model's own tables and configuration.
 
     `sure` is the largest std of each output, or the least probability, that `is_sure` accepts;
-    with `live` the model learns on.
+    with `live` the model learns on. With `many` it is for a library that predicts many rows: the
+    function for that is in it, and tables lie as is best for a processor with caches.
     """
 
     def __init__(
@@ -35,18 +36,21 @@ class Source:
         name: str = "model",
         sure: Floats | None = None,
         live: CLive | None = None,
+        many: bool = False,
     ) -> None:
         self.folded: Folded | FoldedGraph = folded
         self.network: FloatNetwork | Int8Network | StoredGraph = network
-        self.sure = sure
+        self.sure, self.many = sure, many
         self.model: CModel = c_model(folded, network, name, sure, live)
         self.name = self.model.name
         self.tables: list[Table] = tables_of(self.model)
+        if many:
+            self.tables = [apart(t) for t in self.tables]
 
     @cached_property
     def switches(self) -> dict[str, bool]:
         """What of the runtime this model needs."""
-        return switches(self.model)
+        return switches(self.model) | {"MANY": self.many}
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -71,10 +75,9 @@ class Source:
         """What model.c has of this model's own."""
         return {"config.h": self.config()}
 
-    def code(self, many: bool = False) -> str:
-        """model.c; with `many`, the function for many rows is in it too."""
-        assembly = Assembly(self.name, {**self.switches, "MANY": many}, self.sections())
-        return self.banner() + assembly.text(RUNTIME / "model.c")
+    def code(self) -> str:
+        """model.c."""
+        return self.banner() + self.assembled("model.c", self.sections())
 
     def weights(self) -> str:
         """weights.c."""

@@ -41,8 +41,9 @@ class GraphSource(Source):
         running: float = 1.0,
         sampled: Sampled | None = None,
         live: CLive | None = None,
+        many: bool = False,
     ) -> None:
-        self.folded, self.network, self.sure = folded, network, sure
+        self.folded, self.network, self.sure, self.many = folded, network, sure, many
         self.running, self.stream = running, network.stream
         self.sampled = sampled
         self.model = graph_model(folded, network, name, sure, live)
@@ -84,6 +85,7 @@ class GraphSource(Source):
         own |= {"WINDOWS": True, "BYTES": self.network.dtype == "int8"}
         own["STREAMS"] = self.stream is not None
         own |= {} if self.sampled is None else self.sampled.switches
+        own["MANY"] = self.many
         return plain | own | {"USES_SQRT": plain["USES_SQRT"] or own["SPECTRAL"]}
 
     @cached_property

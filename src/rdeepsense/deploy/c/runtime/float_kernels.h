@@ -1,8 +1,11 @@
 /* Layers of floats: columns of weights times numbers that are not zero. */
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #if HALVES
 #if defined(__F16C__) && defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
 #define EIGHT(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #endif
 #endif
@@ -28,13 +31,21 @@ typedef struct {
 #define FUSED(a, b, sum) __builtin_fmaf(a, b, sum)
 #endif
 
+/* How far apart columns of n weights lie: of many rows an odd number of cache lines, so that the
+   pieces of neighbours do not drive each other out. */
+#if MANY
+#define APART(n) ((n) < 64 ? (n) : (((n) + 15u) / 16u * 16u) | 16u)
+#else
+#define APART(n) (n)
+#endif
+
 #if SINGLES
 /* sum += W value for n outputs from first on, four or eight columns of W at a time: more need more
    registers, fewer more traffic to and from sum. */
 static void add_singles(const layer *l, unsigned first, unsigned n, const float *restrict value,
                         const uint16_t *restrict index, unsigned count, float *restrict sum)
 {
-    const size_t high = l->outputs;
+    const size_t high = APART(l->outputs);
     const float *from = l->single + first;
     unsigned c = 0, j;
     sum += first;
@@ -54,10 +65,10 @@ static void add_singles(const layer *l, unsigned first, unsigned n, const float 
         j = 0;
         do {
 #ifdef FUSED
-            const float half = FUSED(v1, w1[j], FUSED(v0, w0[j], sum[j]));
-            const float more = FUSED(v5, w5[j], v4 * w4[j]);
-            sum[j] =
-                FUSED(v3, w3[j], FUSED(v2, w2[j], half)) + FUSED(v7, w7[j], FUSED(v6, w6[j], more));
+            float s = FUSED(v1, w1[j], FUSED(v0, w0[j], sum[j]));
+            s = FUSED(v3, w3[j], FUSED(v2, w2[j], s));
+            s = FUSED(v5, w5[j], FUSED(v4, w4[j], s));
+            sum[j] = FUSED(v7, w7[j], FUSED(v6, w6[j], s));
 #else
             const float half = (v0 * w0[j] + v1 * w1[j]) + (v2 * w2[j] + v3 * w3[j]);
             const float more = (v4 * w4[j] + v5 * w5[j]) + (v6 * w6[j] + v7 * w7[j]);
@@ -74,7 +85,11 @@ static void add_singles(const layer *l, unsigned first, unsigned n, const float 
         const float a = value[c], b = value[c + 1], d = value[c + 2], e = value[c + 3];
         j = 0;
         do {
+#ifdef FUSED
+            sum[j] = FUSED(e, s[j], FUSED(d, r[j], FUSED(b, q[j], FUSED(a, p[j], sum[j]))));
+#else
             sum[j] += (a * p[j] + b * q[j]) + (d * r[j] + e * s[j]);
+#endif
         } while (++j < n);
     }
 }
@@ -106,7 +121,7 @@ static float widen(uint16_t half)
 static void add_halves(const layer *l, unsigned first, unsigned n, const float *restrict value,
                        const uint16_t *restrict index, unsigned count, float *restrict sum)
 {
-    const size_t high = l->outputs;
+    const size_t high = APART(l->outputs);
     const uint16_t *from = l->half + first;
     unsigned c, j;
     sum += first;

@@ -1,6 +1,8 @@
 /* Many rows in floats: piece by piece of a layer's weights, which stays near for all rows. The sums
    of a row are added in the order of one row alone, so its numbers are the same to the bit. */
+#ifndef PIECE_OUTPUTS
 #define PIECE_OUTPUTS 64
+#endif
 #define PIECE_INPUTS 32 /* of a row's list */
 
 static unsigned least(unsigned a, unsigned b)

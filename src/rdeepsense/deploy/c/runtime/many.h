@@ -1,7 +1,11 @@
 /* Predicts many rows, a few at a time and layer by layer; returns all flags together. */
 
 /* As many as the stack has room for; this is for processes, not for firmware. */
-#define ROWS (MODEL_SCRATCH_BYTES < 16384 ? 16 : MODEL_SCRATCH_BYTES < 65536 ? 4 : 1)
+#define ROWS                            \
+    (MODEL_SCRATCH_BYTES < 8192    ? 32 \
+     : MODEL_SCRATCH_BYTES < 16384 ? 16 \
+     : MODEL_SCRATCH_BYTES < 65536 ? 4  \
+                                   : 1)
 
 #if INT8
 #include "int8_many.h"

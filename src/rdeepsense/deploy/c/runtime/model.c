@@ -30,6 +30,12 @@
 #include "int8_kernels.h"
 
 #include "int8_network.h"
+#elif MANY
+#include "float_kernels.h"
+
+#include "float_piece.h"
+
+#include "float_network.h"
 #else
 #include "float_kernels.h"
 

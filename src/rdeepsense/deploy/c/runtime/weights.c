@@ -11,6 +11,10 @@
 #else
 #define PAD 0
 #endif
+#endif
+
+#if INT8 || MANY
+/* Wide registers read no cache line twice. */
 #if defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__))
 #define ON_A_LINE __attribute__((aligned(64)))
 #elif defined(__ARM_FEATURE_MVE)

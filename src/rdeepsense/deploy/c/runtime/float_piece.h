@@ -1,0 +1,38 @@
+/* Of many rows: products of a piece of 64 outputs, whose sums stay in registers. They are added one
+   after the other, as in add_singles, so that the numbers of a row are the same to the bit. */
+
+#if defined(__FMA__) && defined(__OPTIMIZE__)
+#define PIECE_OUTPUTS 64
+#if defined(__AVX512F__)
+#define WIDE 16
+typedef __m512 wide;
+#define WIDE_LOAD(p) _mm512_loadu_ps(p)
+#define WIDE_STORE(p, v) _mm512_storeu_ps(p, v)
+#define WIDE_FUSED(a, w, sum) _mm512_fmadd_ps(_mm512_set1_ps(a), w, sum)
+#else
+#define WIDE 8
+typedef __m256 wide;
+#define WIDE_LOAD(p) _mm256_loadu_ps(p)
+#define WIDE_STORE(p, v) _mm256_storeu_ps(p, v)
+#define WIDE_FUSED(a, w, sum) _mm256_fmadd_ps(_mm256_set1_ps(a), w, sum)
+#endif
+
+static void add_piece(const float *from, size_t high, const float *restrict value,
+                      const uint16_t *restrict index, unsigned count, float *restrict sum)
+{
+    wide s[PIECE_OUTPUTS / WIDE];
+    unsigned c, k;
+    for (k = 0; k < PIECE_OUTPUTS / WIDE; ++k) {
+        s[k] = WIDE_LOAD(sum + WIDE * k);
+    }
+    for (c = 0; c < count; ++c) {
+        const float *w = from + index[c] * high;
+        for (k = 0; k < PIECE_OUTPUTS / WIDE; ++k) {
+            s[k] = WIDE_FUSED(value[c], WIDE_LOAD(w + WIDE * k), s[k]);
+        }
+    }
+    for (k = 0; k < PIECE_OUTPUTS / WIDE; ++k) {
+        WIDE_STORE(sum + WIDE * k, s[k]);
+    }
+}
+#endif

@@ -1,0 +1,130 @@
+"""Levels of x86 and many rows: whatever runs, a row has the same bits."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from deploy.c_models import COMPILERS, library, predict, write
+from deploy.random_models import draw, give_laplace
+from numpy.typing import NDArray
+
+from rdeepsense.deploy.c import called
+from rdeepsense.deploy.c.called import CompiledRunner, available
+from rdeepsense.deploy.c.compiled import compiled_source
+from rdeepsense.deploy.c.levels import FLAGS, VARIABLE, chosen, levels_of, renamed
+from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.folded.runner import Probabilities
+from rdeepsense.deploy.prepare import prepare
+from rdeepsense.errors import InputError
+
+LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
+X86 = platform.machine() in ("x86_64", "AMD64")
+pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
+NATIVE = ("-O3", "-march=native", "-ffp-contract=off")
+PATHS = [
+    ("-O1",), ("-O1", "-mavx2"), (*NATIVE, "-DONLY_256_BITS"), (*NATIVE, "-mno-avx512f"), NATIVE,
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not X86, reason="the processor has no levels")
+@pytest.mark.parametrize("seed", range(200 if LONG else 20))
+def test_random_models_have_the_same_bits_on_every_path(seed: int, tmp_path: Path) -> None:
+    """Against plain C99; the paths take turns, the long run does all with all compilers."""
+    drawn = draw(seed, *((700, 300) if LONG else (150, 12)))
+    folded, X = fold(drawn.estimator), drawn.X[:16].astype(np.float32)
+    source = Source(folded, prepare(folded, "int8", drawn.X.astype(np.float32)))
+    folder = write(source, tmp_path / "m", X)
+    wanted = predict(library(folder, COMPILERS[0], "-O1", "-U__SSE2__"), source, X)
+    one = [(COMPILERS[seed % len(COMPILERS)], PATHS[seed % len(PATHS)])]
+    for cc, flags in [(c, p) for c in COMPILERS for p in PATHS] if LONG else one:
+        found = predict(library(folder, cc, *flags), source, X)
+        assert found[0] == wanted[0]
+        assert np.array_equal(found[1], wanted[1]), f"{drawn.name} {cc} {flags}"
+
+
+def numbers(runner: CompiledRunner, X: NDArray[Any]) -> NDArray[np.float32]:
+    """All that comes out of each row, side by side."""
+    found = runner.run(X)
+    assert found.status is not None
+    parts = [found.probs] if isinstance(found, Probabilities) else [found.mean, found.std]
+    parts += [] if found.epistemic is None else [found.epistemic]
+    return np.concatenate([*parts, found.status[:, None]], 1).astype(np.float32)
+
+
+def same(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
+    return np.array_equal(a.view(np.uint32), b.view(np.uint32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "laplace"])
+def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one, together, in threads: the same bits, at every level that runs here."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    laplace = dtype == "laplace"
+    drawn = draw(2 if dtype == "float16" else 0, widest=150, most=9)
+    drawn = give_laplace(drawn) if laplace else drawn
+    folded = fold(drawn.estimator, "laplace" if laplace else None)
+    X = np.tile(drawn.X.astype(np.float32), (2, 1))[:75]
+    X[3, 0], X[40, 0] = np.nan, 1e30
+    network = prepare(folded, "float32" if laplace else dtype, drawn.X.astype(np.float32))
+    made = compiled_source(Source(folded, network, many=True))
+    assert made.library is not None
+    plain = compiled_source(Source(folded, network, many=True))
+    assert plain.library == made.library  # found again
+    at: dict[str, NDArray[np.float32]] = {}
+    for level in levels_of(network.dtype) or ("",):
+        monkeypatch.setenv(VARIABLE, level)
+        try:
+            runner = CompiledRunner.of(made.library, folded.facts, laplace)
+        except InputError:  # not on this processor
+            continue
+        at[level] = numbers(runner, X)
+        for end in (1, 2, 33):
+            assert same(numbers(runner, X[:end]), at[level][:end])
+        monkeypatch.setattr(called, "ROWS_OF_A_THREAD", 9)
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        assert same(numbers(runner, X), at[level])
+        monkeypatch.undo()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if dtype == "int8":
+        assert all(same(found, at["sse2"]) for found in at.values())
+    elif {"avx2", "avx512"} <= at.keys() and dtype == "float32":
+        assert same(at["avx2"], at["avx512"])
+
+
+def test_levels_are_chosen() -> None:
+    held = {"sse2", "avx2", "avx512"}
+    assert chosen(0b0001, held) == "sse2"
+    assert chosen(0b0111, held) == "avx2"  # the library has nothing for AVX-VNNI
+    assert chosen(0b1011, held) == "avx512"
+    assert chosen(0b0111, set(FLAGS)) == "avxvnni"
+
+
+def test_a_level_that_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "avx512")
+    with pytest.raises(
+        InputError, match="RDEEPSENSE_LEVEL='avx512' cannot run here; accepted: sse"
+    ):
+        chosen(0b0001, set(FLAGS))
+
+
+def test_every_function_gets_a_name_of_its_own() -> None:
+    header = "int model_predict(const float *x);\n#define MODEL_OK 0\nunsigned model_flagged(int);"
+    assert renamed(header, "avx2") == [
+        "-Dmodel_flagged=model_flagged_avx2",
+        "-Dmodel_predict=model_predict_avx2",
+        "-Dmodel_rows=model_rows_avx2",
+    ]
+
+
+def test_threads_are_as_many_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert available() == 5
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    assert available() >= 1
