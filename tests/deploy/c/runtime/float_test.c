@@ -96,7 +96,7 @@ static void test_kernels(void)
                 if (j > 0) {
                     (kind ? add_singles : add_halves)(&l, 0, j, value, index, count, found);
                 }
-                (kind ? add_singles : add_halves)(&l, j, n - j, value, index, count, found);
+                (kind ? add_singles : add_halves)(&l, j, n - j, value, index, count, found + j);
                 for (j = 0; j < n; ++j) {
                     double wanted = 0.5, size = 0.5;
                     for (c = 0; c < count; ++c) {

@@ -41,14 +41,13 @@ typedef struct {
 
 #if SINGLES
 /* sum += W value for n outputs from first on, four or eight columns of W at a time: more need more
-   registers, fewer more traffic to and from sum. */
+   registers, fewer more traffic to and from sum, which begins with the first. */
 static void add_singles(const layer *l, unsigned first, unsigned n, const float *restrict value,
                         const uint16_t *restrict index, unsigned count, float *restrict sum)
 {
     const size_t high = APART(l->outputs);
     const float *from = l->single + first;
     unsigned c = 0, j;
-    sum += first;
 #if defined(__SSE2__) || defined(__aarch64__)
     for (; c + 8 <= count; c += 8) {
         const float *restrict v = value + c;
@@ -117,14 +116,17 @@ static float widen(uint16_t half)
 }
 #endif
 
-/* sum += W value for n outputs from first on, four columns of W at a time. */
-static void add_halves(const layer *l, unsigned first, unsigned n, const float *restrict value,
-                       const uint16_t *restrict index, unsigned count, float *restrict sum)
+/* The same of half floats, four columns of W at a time. */
+#if defined(__GNUC__)
+__attribute__((noinline)) /* in line it has too few registers */
+#endif
+static void
+add_halves(const layer *l, unsigned first, unsigned n, const float *restrict value,
+           const uint16_t *restrict index, unsigned count, float *restrict sum)
 {
     const size_t high = APART(l->outputs);
     const uint16_t *from = l->half + first;
     unsigned c, j;
-    sum += first;
     for (c = 0; c < count; c += 4) {
         const uint16_t *restrict p = from + index[c] * high;
         const uint16_t *restrict q = from + index[c + 1] * high;

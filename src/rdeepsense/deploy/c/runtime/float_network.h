@@ -145,11 +145,11 @@ static void add_layer(unsigned l, unsigned first, unsigned n, work *w, unsigned 
 #endif
 #if HALVES && SINGLES
     (layers[l].single != 0 ? add_singles : add_halves)(layers + l, first, n, value, index, count,
-                                                       w->raw);
+                                                       w->raw + first);
 #elif HALVES
-    add_halves(layers + l, first, n, value, index, count, w->raw);
+    add_halves(layers + l, first, n, value, index, count, w->raw + first);
 #else
-    add_singles(layers + l, first, n, value, index, count, w->raw);
+    add_singles(layers + l, first, n, value, index, count, w->raw + first);
 #endif
 }
 

@@ -6,20 +6,25 @@
 #define RANGE_OF(i) (i)
 #endif
 
-/* Without a branch, so that many inputs are looked at at once. */
+/* Without a branch where many inputs can be looked at at once. */
 static int input_status(const float *x, unsigned i)
 {
     const float low = model_low[RANGE_OF(i)], high = model_high[RANGE_OF(i)];
-#if REFUSES_NAN
-    const int missing = size_of(x[i]) > INFINITE;
-#else
-    const int missing = (size_of(x[i]) > INFINITE) & !model_takes_nan[RANGE_OF(i)];
-#endif
+    int missing;
 #if CODED
     if (model_levels[i] > 0.0f && size_of(x[i]) <= INFINITE) {
         const uint32_t levels = (uint32_t)model_levels[i];
         return level_row(x[i], levels) < levels ? MODEL_OK : MODEL_UNKNOWN_LEVEL;
     }
+#endif
+#if !defined(__SSE2__) && !defined(__ARM_NEON)
+    if (x[i] >= low && x[i] <= high) {
+        return MODEL_OK;
+    }
+#endif
+    missing = size_of(x[i]) > INFINITE;
+#if !REFUSES_NAN
+    missing &= !model_takes_nan[RANGE_OF(i)];
 #endif
     return missing * MODEL_MISSING | ((x[i] < low) | (x[i] > high)) * MODEL_OUT_OF_RANGE;
 }

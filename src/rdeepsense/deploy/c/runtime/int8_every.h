@@ -1,13 +1,12 @@
 /* sum += W x with add_block, of every group: to skip did not pay here. */
 
-#define add_products(l, x, room, sum) add_all(l, x, sum)
-static void add_all(const layer *l, const uint8_t *x, int32_t *restrict sum)
+#define add_products(l, x, room, sum) add_all((l)->weight, x, (l)->groups, (l)->outputs, sum)
+static void add_all(const int8_t *w, const uint8_t *x, unsigned groups, unsigned outputs,
+                    int32_t *restrict sum)
 {
-    const int8_t *w = l->weight;
-    const unsigned groups = l->groups;
     unsigned o;
-    for (o = 0; o < l->outputs; o += BLOCK) {
-        const unsigned n = block_of(l, o);
+    for (o = 0; o < outputs; o += BLOCK) {
+        const unsigned n = outputs - o < BLOCK ? outputs - o : BLOCK;
         add_block(w, x, groups, n, sum + o);
         w += 4 * groups * n;
     }

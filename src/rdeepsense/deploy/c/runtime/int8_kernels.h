@@ -13,8 +13,15 @@ typedef struct {
 
 #define BLOCK 64
 
+/* For loops of a few instructions. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
+#define UNROLLED _Pragma("GCC unroll 4")
+#else
+#define UNROLLED
+#endif
+
 /* How many outputs the block that begins with this one has. */
-static unsigned block_of(const layer *l, unsigned first)
+static inline unsigned block_of(const layer *l, unsigned first)
 {
     return l->outputs - first < BLOCK ? l->outputs - first : BLOCK;
 }

@@ -116,12 +116,17 @@ static void put_embedding(work *w, unsigned i, float z)
 #endif
 
 /* z moved into the range of inputs; flags what was not a number, and what was beyond it. Without a
-   branch, so that many inputs are read at once. */
+   branch where many inputs can be read at once. */
 static float in_reach(float z, uint32_t *flags)
 {
     const uint32_t size = size_of(z), limit = size_of(LIMIT);
     const uint32_t nan = size > INFINITE, far = size > limit;
     word w;
+#if !defined(__SSE2__) && !defined(__ARM_NEON)
+    if (!far) {
+        return z;
+    }
+#endif
     w.value = z;
     w.bits = far ? (w.bits & 0x80000000u) | limit : w.bits;
     w.bits = nan ? 0 : w.bits;
