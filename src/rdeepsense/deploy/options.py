@@ -8,15 +8,16 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
 
-FORMATS = ("folded", "c99", "onnx")
+FORMATS = ("folded", "c99", "onnx", "web")
 # The types that weights may be stored in, and the other options that are heard.
-STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
+STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8"), "web": DTYPES}
 STREAM = ("live", "coverage", "rates")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
     "folded": ("epistemic",),
     "c99": (*JUDGED, "sure_share", "name", *STREAM),
     "onnx": (*JUDGED, "features"),
+    "web": (*JUDGED, "sure_share", *STREAM),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,12 +125,12 @@ def write_c99(
     return report
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything but an earlier export."""
+def check_folder(folder: Path, own: Collection[str] = FILES) -> None:
+    """Refuse a folder that holds anything but an earlier export, files of these names."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; give the name of a folder")
     if folder.exists():
-        check_strangers(folder, FILES)
+        check_strangers(folder, own)
     if folder.resolve() == Path.cwd():
         raise InputError(
             f"{folder}: is the folder you are in, and an export replaces its folder as one; give "
