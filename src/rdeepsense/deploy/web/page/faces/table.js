@@ -2,6 +2,7 @@
 import { columnsOf, parseCsv, writeCsv } from "../csv.js";
 import { announcer, card, download, fileButton, h, percent, show, unitOf } from "../dom.js";
 import { classBars, densityPicture, sentence } from "../draw.js";
+import { dropped } from "../dropped.js";
 import { faces } from "../faces.js";
 import { learningCard } from "../learning.js";
 import { problems, verdict } from "../words.js";
@@ -161,18 +162,7 @@ function manyRows(model) {
     shown);
 }
 
-export function dropped(box, take) {
-  box.addEventListener("dragover", event => { event.preventDefault(); box.classList.add("over"); });
-  box.addEventListener("dragleave", () => box.classList.remove("over"));
-  box.addEventListener("drop", async event => {
-    event.preventDefault();
-    box.classList.remove("over");
-    const [file] = event.dataTransfer.files;
-    if (file) take(await file.text());
-  });
-}
-
-export function predictions(model, text) {
+function predictions(model, text) {
   const { facts } = model, table = parseCsv(text);
   if (!table.rows.length) throw new Error("there are no rows");
   const at = columnsOf(table.header, facts.inputs.map(one => one.name));
