@@ -38,6 +38,7 @@ def export(
     coverage: float = 0.9,
     rates: Rates | None = None,
     features: bool = False,
+    stream: str | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -72,6 +73,10 @@ def export(
         groups that it left out, or the default where it was given none (c99, live).
     features : the last hidden layer's numbers come out as well, as "features", so that the host
         can learn on (onnx, float32; fully-connected networks).
+    stream : how a model that was fitted on `rdeepsense.windows` computes its windows in a stream of
+        samples (c99): "window" the whole of each, "exact" with old intervals kept, "running" with
+        recurrent layers that go on, which is another function; by default the cheapest of the
+        first two.
     progress : told how far fine-tuning is.
 
     Returns
@@ -94,6 +99,7 @@ def export(
         coverage,
         rates,
         features,
+        stream,
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)

@@ -43,6 +43,7 @@ from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.heads import HEADS, Head
 from rdeepsense.link import Column, Expression, LocationWidth, Operation
+from rdeepsense.windowing.smoothing import Smoothing
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -188,7 +189,15 @@ def _facts(
         version=__version__,
         source=source,
         window=fitted.inputs.shape[:-1],
+        recipe=fitted.recipe,
+        smoothing=_smoothing(fitted),
     )
+
+
+def _smoothing(fitted: Fitted) -> Smoothing | None:
+    if fitted.recipe is None or not fitted.target.is_classes:
+        return None
+    return Smoothing.unseen(fitted.recipe)
 
 
 def _name_of(head: Head) -> str:

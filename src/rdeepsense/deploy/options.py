@@ -15,7 +15,7 @@ STREAM = ("live", "coverage", "rates")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
     "folded": ("epistemic",),
-    "c99": (*JUDGED, "sure_share", "name", *STREAM),
+    "c99": (*JUDGED, "sure_share", "name", "stream", *STREAM),
     "onnx": (*JUDGED, "features"),
     "web": (*JUDGED, "sure_share", *STREAM),
 }
@@ -35,6 +35,7 @@ class Options:
     coverage: float = 0.9
     rates: Rates | None = None
     features: bool = False
+    stream: str | None = None
 
 
 def check_options(to: str, options: Options, rows_given: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ def save(folded: Folded | FoldedGraph, path: str | os.PathLike[str]) -> None:
         "link": to_json(folded.output.link),
         "layers": len(folded.layers.dense) if isinstance(folded, Folded) else 1,
         **({} if steps is None else {"graph": steps}),
+        **({} if facts.recipe is None else {"windows": facts.recipe.to_json()}),
+        **({} if facts.smoothing is None else {"smoothing": asdict(facts.smoothing)}),
         "classes": None if facts.classes is None else facts.classes.tolist(),
         "class_dtype": None if facts.classes is None else facts.classes.dtype.str,
         "features": facts.features,

@@ -12,6 +12,8 @@ from rdeepsense.arrays import Floats
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
+from rdeepsense.windowing.recipe import Recipe
+from rdeepsense.windowing.smoothing import Smoothing
 
 Texts = tuple[str, ...]
 
@@ -51,6 +53,8 @@ class Facts:
     version: str = ""  # of rdeepsense, when the model was trained
     source: str = ""  # digest of the model
     window: tuple[int, ...] = ()  # axes of a row before that of the inputs: the times of a window
+    recipe: Recipe | None = None  # how windows are cut from a log; None where nobody said
+    smoothing: Smoothing | None = None  # of decisions in a stream, for classes
 
     @property
     def is_classifier(self) -> bool:

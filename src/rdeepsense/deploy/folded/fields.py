@@ -35,6 +35,8 @@ from rdeepsense.link import (
     softplus,
     sqrt,
 )
+from rdeepsense.windowing.recipe import Recipe
+from rdeepsense.windowing.smoothing import Smoothing
 
 TEXTS = ("features", "feature_units", "targets", "target_units")
 
@@ -71,6 +73,28 @@ def encoding_record(header: Header) -> Encoding | None:
     check_fields(header, {"columns": whole(1, MOST_COLUMNS)})
     check_encoding(header["encoding"], header["columns"])
     return without_tables(header["encoding"], header["columns"])
+
+
+def recipe_of(header: Header, shape: tuple[int, ...]) -> Recipe | None:
+    """Read how windows of this shape are cut from a log; None where nobody said."""
+    if "windows" not in header:
+        return None
+    recipe = Recipe.from_json(header["windows"])
+    if (recipe.length, len(recipe.channels)) != shape:
+        raise InputError(
+            f"windows are of {recipe.length} samples of {len(recipe.channels)} channels, which "
+            f"does not fit the graph of {list(shape)}"
+        )
+    return recipe
+
+
+def smoothing_of(header: Header) -> Smoothing | None:
+    """Read how the decisions of a stream are taken together."""
+    if "smoothing" not in header:
+        return None
+    if "windows" not in header or header["classes"] is None:
+        raise InputError("smoothing is for classes of windows that say how they are cut")
+    return Smoothing.from_json(header["smoothing"])
 
 
 def link_of(header: Header) -> Link:

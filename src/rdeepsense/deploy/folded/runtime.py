@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from rdeepsense.deploy.folded.fields import (
     classes_of,
     encoding_record,
     link_of,
+    recipe_of,
+    smoothing_of,
     texts_of,
 )
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
@@ -82,7 +85,9 @@ def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
         if header["one_output"] and (classes is not None or outputs != 1):
             raise InputError(f"one_output is garbled: the layers have {outputs} outputs")
         counts = dict(zip(TEXTS, (inputs, inputs, named, named), strict=True))
-        texts = {name: texts_of(header, name, count) for name, count in counts.items()}
+        texts: dict[str, Any] = {
+            name: texts_of(header, name, count) for name, count in counts.items()
+        }
         arrays = {name: _floats(name, tensor) for name, tensor in tensors.items()}
         _check_numbers(arrays, link)
         graph = graph_of(header, arrays)
@@ -108,6 +113,8 @@ def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
             version=header["version"],
             source=header["source"],
             window=() if graph is None else graph.shape[:-1],
+            recipe=recipe_of(header, () if graph is None else graph.shape),
+            smoothing=smoothing_of(header),
         )
         output = Output(
             link,

@@ -8,17 +8,20 @@ from rdeepsense.deploy.c.export import check_folder, sure_thresholds, write_c99
 from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.graph.report import graph_costs
 from rdeepsense.deploy.c.graph.running import running_quality
+from rdeepsense.deploy.c.graph.sampled import Sampled
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.c.report import C99Report
 from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.fold_graph import fold_graph
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.judge import judge
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.options import Options
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.windowing.sampling import Sampling
 
 
 def export_graph_c99(
@@ -41,9 +44,24 @@ def export_graph_c99(
     running = running_quality(folded, network, fitted, rows)
     sure = sure_thresholds(runner, rows.X, options.sure_share)
     factor = 1.0 if running is None else running.factor
-    source = GraphSource(folded, network, options.name, sure, factor)
+    sampled = _sampled(folded, options)
+    source = GraphSource(folded, network, options.name, sure, factor, sampled)
     stream = None
     if network.stream is not None:
         stream = StreamCost.of(network.stream, source.model.channels, running)
     costs = graph_costs(network)
     return write_c99(source, folder, found, options.dtype, rows, costs, stream=stream)
+
+
+def _sampled(folded: FoldedGraph, options: Options) -> Sampled | None:
+    """Plan the stream of samples of a model that knows how its windows are cut."""
+    facts = folded.facts
+    if facts.recipe is None:
+        if options.stream is not None:
+            raise InputError(
+                f"stream={options.stream!r} is for models that were fitted on rdeepsense.windows("
+                "...), which know their rate; this one takes intervals alone"
+            )
+        return None
+    smoothing = facts.smoothing
+    return Sampled.of(Sampling.of(facts.recipe), smoothing, folded.stream, options.stream)

@@ -8,6 +8,7 @@ from typing import Any
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.config import LINK, OF_GRAPHS, link_macros, switches
 from rdeepsense.deploy.c.graph.model import graph_model
+from rdeepsense.deploy.c.graph.sampled import Sampled
 from rdeepsense.deploy.c.graph.steps import Steps
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.source import Source
@@ -22,7 +23,8 @@ STREAM = """
 class GraphSource(Source):
     """The C of one model of windows.
 
-    `running` is what its running form multiplies logits, or standard deviations, by.
+    `running` is what its running form multiplies logits, or standard deviations, by; with `sampled`
+    it takes samples, too.
     """
 
     network: StoredGraph
@@ -35,9 +37,11 @@ class GraphSource(Source):
         name: str = "model",
         sure: Floats | None = None,
         running: float = 1.0,
+        sampled: Sampled | None = None,
     ) -> None:
         self.folded, self.network, self.sure = folded, network, sure
         self.running, self.stream = running, network.stream
+        self.sampled = sampled
         self.model = graph_model(folded, network, name, sure)
         self.name = self.model.name
         self.steps = self._steps()
@@ -75,6 +79,7 @@ class GraphSource(Source):
         own = {name: name in self.steps.switches for name in OF_GRAPHS}
         own |= {"WINDOWS": True, "BYTES": self.network.dtype == "int8"}
         own["STREAMS"] = self.stream is not None
+        own |= {} if self.sampled is None else self.sampled.switches
         return plain | own | {"USES_SQRT": plain["USES_SQRT"] or own["SPECTRAL"]}
 
     @cached_property
@@ -110,6 +115,8 @@ class GraphSource(Source):
             lines += [f"#define FOUND {found}", f"#define TOP {top}"]
             lines.append(f"#define POOLS_MEAN {int(self.stream.mean)}")
             lines.append(f"#define RUNNING_FACTOR {number(self.running)}")
+        if self.sampled is not None:
+            lines += self.sampled.config(self.folded.facts)
         link = link_macros(self.model)[0]
         return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
 
@@ -131,6 +138,8 @@ class GraphSource(Source):
         """What model.h says of windows."""
         name = self.name.upper()
         lines = [f"#define {name}_CHANNELS {self.model.channels}"]
+        if self.sampled is not None:
+            lines += self.sampled.sizes(name)
         if self.stream is None:
             return lines
         stream, (found, top, _) = self.stream, self.stream.sizes

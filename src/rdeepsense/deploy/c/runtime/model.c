@@ -55,3 +55,11 @@
 #if STREAMS
 #include "stream.h"
 #endif
+
+#if SAMPLED
+#include "sampled.h"
+
+#include "decide.h"
+
+#include "push.h"
+#endif

@@ -3,7 +3,7 @@
 
 #include "switches.h"
 
-#if LIVE || STREAMS
+#if LIVE || STREAMS || SAMPLED
 #include <stdint.h>
 
 #endif
@@ -95,6 +95,10 @@ int model_is_sure(const float *std);
 #endif
 #if STREAMS
 #include "stream_state.h"
+
+#endif
+#if SAMPLED
+#include "sampled_state.h"
 
 #endif
 #ifdef __cplusplus

@@ -95,7 +95,7 @@ static float square(float x)
 }
 #endif
 
-#if LIVE || SPECTRAL
+#if LIVE || SPECTRAL || SMOOTHED
 /* log((1 + s) / (1 - s)) for |s| <= 1/3. */
 static float twice_artanh(float s)
 {

@@ -37,6 +37,10 @@
 #define USES_RELU 0
 #define USES_SIGMOID 0
 #define USES_TANH 0
+#define SAMPLED 0
+#define STEPWISE 0
+#define STEPWISE_EXACT 0
+#define SMOOTHED 0
 #define TAILS 0
 #define USES_SOFTPLUS 1
 #define USES_EXP 0

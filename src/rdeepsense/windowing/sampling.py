@@ -1,0 +1,52 @@
+"""What a stream of samples is cut by: the recipe of a log, in whole numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rdeepsense.errors import InputError
+from rdeepsense.windowing.recipe import Recipe
+from rdeepsense.windowing.ticks import SECOND, Ticks
+
+SLACK = 1e-3  # microseconds, that floats make of a gap
+MOST_AHEAD = 1 << 20  # points that one sensor may be ahead of another
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Windows of `length` points every `hop`, of sensors with so many channels each."""
+
+    ticks: Ticks
+    rate: float
+    length: int
+    hop: int
+    gap: int  # microseconds
+    sensors: tuple[int, ...]
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Sampling:
+        """Take a recipe whose rate and gap were found."""
+        if recipe.rate is None or recipe.gap is None:
+            raise InputError("the recipe has no rate or gap yet; windows(...) finds them in a log")
+        gap = math.floor(recipe.gap * SECOND + SLACK)
+        if recipe.gap * recipe.rate > MOST_AHEAD:
+            raise InputError(
+                f"gap = {recipe.gap:g} s has {recipe.gap * recipe.rate:.4g} samples at "
+                f"{recipe.rate:g} a second; a stream keeps at most {MOST_AHEAD:,}"
+            )
+        channels = tuple(len(own) for own in recipe.sensors.values())
+        return cls(Ticks.of(recipe.rate), recipe.rate, recipe.length, recipe.step, gap, channels)
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The first channel of each sensor, and how many there are."""
+        found = [0]
+        for count in self.sensors:
+            found.append(found[-1] + count)
+        return tuple(found)
+
+    @property
+    def ahead(self) -> int:
+        """How many points a sensor may be told of before another one, or at once."""
+        return self.gap * self.ticks.parts // (SECOND * self.ticks.near) + 2
