@@ -55,6 +55,7 @@ class Format(StrEnum):
     folded = "folded"
     c99 = "c99"
     onnx = "onnx"
+    web = "web"
 
 
 class Dtype(StrEnum):
@@ -76,14 +77,15 @@ def export(
     to: Annotated[
         Format,
         typer.Option(
-            help="folded: numpy alone runs it; c99: C source; onnx: ONNX Runtime runs it."
+            help="folded: numpy alone runs it; c99: C source; onnx: ONNX Runtime runs it; web: a "
+            "page that any browser runs, offline."
         ),
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="File (folded, onnx) or folder (c99).")
+        Path, typer.Option("-o", "--output", help="File (folded, onnx) or folder (c99, web).")
     ],
     dtype: Annotated[
-        Dtype, typer.Option(help="c99, onnx: how weights are stored; onnx has no float16.")
+        Dtype, typer.Option(help="c99, onnx, web: how weights are stored; onnx has no float16.")
     ] = Dtype.float32,
     name: Annotated[str, typer.Option(help="c99: beginning of every name in the C.")] = "model",
     data: Annotated[
@@ -118,7 +120,7 @@ def export(
     ] = None,
     live: Annotated[
         bool,
-        typer.Option("--live", help="c99: the C learns on from labels, as model.live() does."),
+        typer.Option("--live", help="c99, web: it learns on from labels, as model.live() does."),
     ] = False,
     coverage: Annotated[
         float, typer.Option(help="c99 with --live: of the intervals that are tracked.")
@@ -130,12 +132,12 @@ def export(
     quiet: Quiet = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a model as plain layers that numpy alone runs, as C99 for firmware, or as ONNX."""
+    """Write a model as plain layers that numpy alone runs, C99 for firmware, ONNX or a web page."""
     from rdeepsense.deploy.export import export as export_model
     from rdeepsense.progress import progress_for
 
     terminal = Terminal(quiet)
-    if to is not Format.c99:
+    if to not in (Format.c99, Format.web):
         inputs = (model, *([] if data is None else [data]))
         check_outputs({"--output": output}, inputs, overwrite)
     elif not overwrite and (output / "report.json").exists():
@@ -191,6 +193,7 @@ def _rows(
 def _report(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
     from rdeepsense.deploy.c.report import C99Report
     from rdeepsense.deploy.onnx.export import OnnxReport
+    from rdeepsense.deploy.web.report import WebReport
 
     path = report.path
     if isinstance(report, C99Report):
@@ -198,6 +201,10 @@ def _report(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
         _report_quality(terminal, report.quality, fine_tune)
         files = "model.h, model.c, weights.c, selftest.c, README.md, report.json"
         terminal.line(f"wrote {path}: {files}")
+    elif isinstance(report, WebReport):
+        _report_quality(terminal, report.quality, fine_tune)
+        terminal.line(f"wrote {path}: {report.bytes:,} bytes; put the folder on any https host, or")
+        terminal.line(f"  python -m http.server -d {path}   and open http://localhost:8000")
     elif isinstance(report, OnnxReport):
         terminal.line(f"ONNX Runtime   {report.agreement}")
         _report_quality(terminal, report.quality, fine_tune)

@@ -17,7 +17,7 @@ HEARD = {
     "folded": ("epistemic",),
     "c99": (*JUDGED, "sure_share", "name", "stream", *STREAM),
     "onnx": (*JUDGED, "features"),
-    "web": (*JUDGED, "sure_share", *STREAM),
+    "web": (*JUDGED, "sure_share", "stream", *STREAM),
 }
 
 

@@ -19,23 +19,22 @@ MANY = 16  # outputs from which on they are a wave and no table
 DIGITS = 6
 
 
-def face_of(fitted: Fitted) -> str:
-    """Return what the page of a model shows: "table", "windows" or "wave"."""
-    if fitted.recipe is not None:
+def face_of(fitted: Fitted, senses: bool) -> str:
+    """Return what a page shows: "windows" of a stream of samples, a "table" or a "wave"."""
+    if senses:
         return "windows"
-    facts = fitted.inputs.shape, fitted.target
-    many = not facts[1].is_classes and facts[1].outputs >= MANY
-    return "wave" if len(facts[0]) > 1 or many else "table"
+    many = not fitted.target.is_classes and fitted.target.outputs >= MANY
+    return "wave" if len(fitted.inputs.shape) > 1 or many else "table"
 
 
 def about(
-    fitted: Fitted, report: C99Report, rows: LabelledRows, epistemic: str | None
+    fitted: Fitted, report: C99Report, rows: LabelledRows, epistemic: str | None, senses: bool
 ) -> dict[str, Any]:
-    """Return plain values for JSON."""
+    """Return plain values for JSON; `senses` says whether the C takes samples."""
     facts = report.facts
     ranges = _ranges(facts, rows.X)
     found: dict[str, Any] = {
-        "face": face_of(fitted),
+        "face": face_of(fitted, senses),
         "dtype": report.dtype,
         "version": facts.version,
         "source": facts.source[:16],
@@ -43,7 +42,7 @@ def about(
         "window": list(facts.window),
         "inputs": [_input(facts, k, ranges) for k in range(facts.inputs)],
         "outputs": facts.outputs,
-        "targets": list(facts.targets or ()),
+        "targets": list(facts.targets or (fitted.recipe.label if fitted.recipe else ())),
         "units": list(facts.target_units or ()),
         "classes": None if facts.classes is None else [str(c) for c in facts.classes],
         "missing": facts.missing,
@@ -67,7 +66,7 @@ def about(
     if curve is not None:
         shared = curve[:1] if np.allclose(curve, curve[:1]) else curve
         found["curve"] = {"reach": REACH, "density": [_rounded(own, 4) for own in shared]}
-    if fitted.recipe is not None:
+    if senses and fitted.recipe is not None:
         recipe = fitted.recipe
         typical = _typical(rows.X)
         found["recipe"] = {

@@ -51,12 +51,13 @@ def export_web(
     with tempfile.TemporaryDirectory() as name:
         c = Path(name) / "c"
         report = _export_c(fitted, c, options, rows, progress)
-        code = build_wasm(c, _switches(report, (c / "model.h").read_text()))
-    facts = about(fitted, report, rows, options.epistemic)
+        switches = _switches(report, (c / "model.h").read_text())
+        code = build_wasm(c, switches)
+    facts = about(fitted, report, rows, options.epistemic, switches["SENSES"])
     facts["recording"] = recording is not None
     content = json.dumps(facts, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     more: Mapping[str, bytes] = {} if recording is None else {RECORDING: recording.encode()}
-    title = ", ".join(facts["targets"]) or "rdeepsense"
+    title = ", ".join(facts["targets"][:3]) or "rdeepsense"
     wasm = with_section(code, SECTION, content.encode())
     files = packed(str(facts["face"]), title, wasm, more)
     sizes = {name: len(content) for name, content in files.items()}

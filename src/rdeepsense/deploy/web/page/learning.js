@@ -7,7 +7,7 @@ export function learningCard(model, refresh) {
   const { facts } = model, before = [], errors = [];
   const said = h("p", { role: "status", class: "soft" }, "No label yet.");
   const fields = Array.from({ length: facts.outputs }, (_, k) => {
-    const id = `truth-${k}`, name = facts.targets[k] ?? "the truth";
+    const id = `truth-${k}`, name = facts.targets[k] ?? "value";
     return h("div", { class: "row" }, h("label", { for: id }, `True ${name}${unitOf(facts.units[k])}`),
       h("input", { id, type: "number", step: "any", inputmode: "decimal" }));
   });

@@ -14,7 +14,9 @@ async function start(place) {
     return;
   }
   const { facts } = model;
-  const subject = facts.targets.join(", ") || "A model that says how sure it is";
+  const more = facts.targets.length > 3 ? ` and ${facts.targets.length - 3} more` : "";
+  const subject = facts.targets.length ? facts.targets.slice(0, 3).join(", ") + more
+    : "A model that says how sure it is";
   document.title = subject;
   const main = h("main", {});
   place.replaceChildren(
