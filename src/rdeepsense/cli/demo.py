@@ -62,8 +62,9 @@ def demo(
 ) -> None:
     """Take the short tour: a simulated sensor beside its truth, then one task by all methods.
 
-    With --web, train on simulated activities and show the page of the model instead. Else writes demo.png, demo.svg, results.json and model.safetensors of the sensor, and the report on
+    Writes demo.png, demo.svg, results.json and model.safetensors of the sensor, and the report on
     the task, simulated taxi trips, to a folder of its own. Takes two minutes or so on two cores.
+    With --web it trains on simulated activities instead, and serves the model's page.
     """
     terminal = Terminal(quiet)
     if web:
@@ -84,7 +85,7 @@ def web_tour(out: Path, seed: int, terminal: Terminal, port: int, serve: bool) -
     make_folder(out)
     wasm_compiler()  # said before the training, not after it
     server = server_of(out / "web", port) if serve else None
-    terminal.line("Six activities of simulated users: accelerometer and gyroscope, half a minute")
+    terminal.line("Six activities of simulated users: accelerometer and gyroscope")
     page = make_page(out / "web", seed)
     terminal.line(f"accuracy       {page.accuracy:.1%} on {page.users} users not trained on")
     terminal.line(f"wrote {page.report.path}: {page.report.bytes:,} bytes, works offline")

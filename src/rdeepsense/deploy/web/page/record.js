@@ -10,7 +10,7 @@ export function recordCard(model, tell) {
   const { facts } = model, { recipe } = facts, columns = Object.values(recipe.sensors).flat();
   const label = recipe.label[0] ?? "label";
   const state = h("p", { role: "status", class: "soft" }, "Start the sensors, then choose what you do.");
-  const list = h("tbody", {}), table = h("div", { class: "wide" }, h("table", {}, h("thead", {},
+  const list = h("tbody", {}), table = h("div", { class: "wide", hidden: true }, h("table", {}, h("thead", {},
     h("tr", {}, [label, "seconds", "samples", "by", ""].map(name => h("th", {}, name)))), list));
   const who = h("input", { type: "text", id: "who", value: "me", size: 8, maxlength: 60 });
   const other = h("input", { type: "text", id: "other", placeholder: "another label", size: 12,
@@ -20,11 +20,15 @@ export function recordCard(model, tell) {
     .catch(() => tell("record", "This browser keeps no data for the page, so recordings end with it: " +
       "leave private browsing, or export before you close it."));
 
-  const refresh = async () => list.replaceChildren(...(await store.list()).map(one =>
-    h("tr", {}, h("td", {}, one.label), h("td", {}, show(one.seconds, 3)), h("td", {}, String(one.samples)),
-      h("td", {}, one.who), h("td", {}, h("button", { type: "button",
-        "aria-label": `delete the recording of ${one.label}`,
-        onclick: async () => { await store.remove(one.id); await refresh(); } }, "Delete")))));
+  const row = one => h("tr", {}, h("td", {}, one.label), h("td", {}, show(one.seconds, 3)),
+    h("td", {}, String(one.samples)), h("td", {}, one.who), h("td", {}, h("button", { type: "button",
+      "aria-label": `delete the recording of ${one.label}`,
+      onclick: async () => { await store.remove(one.id); await refresh(); } }, "Delete")));
+  const refresh = async () => {
+    const all = await store.list();
+    table.hidden = !all.length;
+    list.replaceChildren(...all.map(row));
+  };
 
   const begin = name => {
     if (!store) return;
