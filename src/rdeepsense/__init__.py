@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from rdeepsense.plot.selection import plot_selection
     from rdeepsense.scoring import ScoringRule
     from rdeepsense.status import Status
+    from rdeepsense.streaming import Decision, Stream
     from rdeepsense.windowing import Recipe, WindowReport, Windows, windows
+    from rdeepsense.windowing.smoothing import Smoothing
 
 _EXPORTS = {
     "Budget": "deploy.budget",
@@ -92,6 +94,9 @@ _EXPORTS = {
     "plot_selection": "plot.selection",
     "ScoringRule": "scoring",
     "Status": "status",
+    "Decision": "streaming",
+    "Stream": "streaming",
+    "Smoothing": "windowing.smoothing",
     "Recipe": "windowing",
     "WindowReport": "windowing",
     "Windows": "windowing",
@@ -107,6 +112,7 @@ __all__ = [
     "ColumnWarning",
     "Comparison",
     "ConversionError",
+    "Decision",
     "GPClassifier",
     "GPRegressor",
     "Gaussian",
@@ -130,7 +136,9 @@ __all__ = [
     "SSPClassifier",
     "SSPRegressor",
     "ScoringRule",
+    "Smoothing",
     "Status",
+    "Stream",
     "StudentT",
     "TrainingError",
     "WindowReport",

@@ -10,6 +10,7 @@ from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.ticks import SECOND, Ticks
 
 SLACK = 1e-3  # microseconds, that floats make of a gap
+COVERAGE = 0.9  # of the interval in a decision
 MOST_AHEAD = 1 << 20  # points that one sensor may be ahead of another
 
 

@@ -104,18 +104,14 @@ class DeployedModel:
         intervals = self.facts.intervals
         if intervals is None:
             raise InputError("a classifier has no intervals; use predict_proba(X)")
-        known = intervals.coverages
-        at = np.flatnonzero(np.isclose(known, coverage, rtol=0, atol=1e-9))
-        if not len(at):
-            accepted = ", ".join(f"{c:g}" for c in known)
-            raise InputError(f"coverage = {coverage!r} is not stored here; stored: {accepted}")
+        at = intervals.row(coverage)
         if method == "predicted":
-            return intervals.low[at[0]], intervals.high[at[0]]
+            return intervals.low[at], intervals.high[at]
         if method != "conformal":
             raise InputError(f"method = {method!r} is unknown; accepted: predicted, conformal")
         if intervals.conformal is None:
             raise InputError("the model was folded without conformal thresholds")
-        return -intervals.conformal[at[0]], intervals.conformal[at[0]]
+        return -intervals.conformal[at], intervals.conformal[at]
 
     def _shaped(self, values: Values) -> Values:
         return values[:, 0] if self.facts.one_output else values

@@ -31,6 +31,14 @@ class Intervals:
     high: Floats
     conformal: Floats | None = None
 
+    def row(self, coverage: float) -> int:
+        """Return the place of a coverage, or say which are stored."""
+        at = np.flatnonzero(np.isclose(self.coverages, coverage, rtol=0, atol=1e-9))
+        if not len(at):
+            accepted = ", ".join(f"{c:g}" for c in self.coverages)
+            raise InputError(f"coverage = {coverage!r} is not stored here; stored: {accepted}")
+        return int(at[0])
+
 
 @dataclass(frozen=True)
 class Facts:

@@ -10,11 +10,10 @@ from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.graph.stream import Stream
 from rdeepsense.errors import InputError
-from rdeepsense.windowing.sampling import Sampling
+from rdeepsense.windowing.sampling import COVERAGE, Sampling
 from rdeepsense.windowing.smoothing import LEAST, TRUSTED, Smoothing, prior_of
 
 WAYS = ("exact", "running", "window")
-COVERAGE = 0.9  # of the interval in a decision
 SIZES = """
 /* In a stream of samples: points of a window, and from one to the next; points a second; the time
    without a sample, in microseconds, that ends a window; and sizes of what is kept. */"""
@@ -113,17 +112,10 @@ class Sampled:
         ]
 
 
-def interval_factors(facts: Facts) -> tuple[Floats, Floats]:
-    """Return how many stds the ends of a decision's interval lie from its mean."""
-    intervals = facts.intervals
-    assert intervals is not None
-    at = intervals.coverages.tolist().index(COVERAGE)
-    return intervals.low[at], intervals.high[at]
-
-
 def _interval(facts: Facts) -> list[str]:
-    low, high = interval_factors(facts)
-    outputs = facts.outputs
+    assert facts.intervals is not None
+    at, outputs = facts.intervals.row(COVERAGE), facts.outputs
+    low, high = facts.intervals.low[at], facts.intervals.high[at]
     return [
         f"#define LOW_TABLE {_listed(low, outputs)}",
         f"#define HIGH_TABLE {_listed(high, outputs)}",

@@ -1,0 +1,172 @@
+"""`rdeepsense.Stream`: samples in, decisions out."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rdeepsense.arrays import Floats, Singles
+from rdeepsense.deploy.folded.deployed import DeployedModel
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner
+from rdeepsense.deploy.loading import load
+from rdeepsense.errors import InputError
+from rdeepsense.status import Status
+from rdeepsense.streaming.decision import Decision
+from rdeepsense.windowing.sampler import Sampler
+from rdeepsense.windowing.sampling import COVERAGE, Sampling
+from rdeepsense.windowing.smoothing import TRUSTED, Smoothing, prior_of
+from rdeepsense.windowing.ticks import FURTHEST, SECOND
+
+
+class Stream:
+    """A model of windows that takes samples one after the other.
+
+    It is what an export to C has as `model_stream`: samples are resampled to the model's rate, cut
+    into windows as `rdeepsense.windows` cuts a log, and decided; classes are smoothed over windows.
+    Memory is bounded by a window and a gap. A sample before the last one is dropped, and so is a
+    sensor's second sample of the same time once a point has been told by the first; `late` and
+    `repeated` count them. After a window's number of late ones in a row the clock has been set
+    back, and the stream begins anew.
+
+    Parameters
+    ----------
+    model : a folded file's path (numpy alone runs it), what `deploy.load` returns, or a fitted
+        estimator. It was fitted on `rdeepsense.windows`, so that it knows its rate.
+    smoothing : how decisions are taken together; None is what the model carries.
+    """
+
+    def __init__(self, model: Any, smoothing: Smoothing | None = None) -> None:
+        self._runner = _runner_of(model)
+        facts = self.facts
+        if facts.recipe is None:
+            raise InputError(
+                "the model does not know how windows are cut; fit it on rdeepsense.windows(...)"
+            )
+        if smoothing is not None and not facts.is_classifier:
+            raise InputError("smoothing= is for classes; this model predicts numbers")
+        self.recipe = facts.recipe
+        self.smoothing = smoothing or facts.smoothing or Smoothing.unseen(facts.recipe)
+        guard = facts.guard
+        self._prior = prior_of(None if guard is None else guard.fallback, facts.outputs)
+        self._sampler = Sampler(Sampling.of(facts.recipe))
+        self._stretch, self._announced = 0, False
+        self._begin()
+
+    @property
+    def facts(self) -> Facts:
+        """Names, units, classes, and where the model came from."""
+        return self._runner.facts
+
+    @property
+    def late(self) -> int:
+        """How many samples came too late, and were dropped."""
+        return self._sampler.late
+
+    @property
+    def repeated(self) -> int:
+        """How many samples had a sensor that was heard at that time already."""
+        return self._sampler.repeated
+
+    def push(self, timestamp: float, values: ArrayLike) -> list[Decision]:
+        """Take one sample: its time in seconds, its channels, NaN where there is none now.
+
+        Returns the decisions that are due, in order; mostly there is none.
+        """
+        return list(self._decisions(_microseconds(timestamp), self._sample(values)))
+
+    def _decisions(self, time: int, sample: Singles) -> Iterator[Decision]:
+        sampler = self._sampler
+        sampler.push(time, sample)
+        if sampler.stretch != self._stretch:
+            self._stretch = sampler.stretch
+            self._begin()
+            if not self._announced:
+                self._announced = True
+                yield self._nothing(sampler.sampling.ticks.rounded(sampler.start) / SECOND)
+        while (found := sampler.window()) is not None:
+            self._announced = False
+            yield self._decision(*found)
+
+    def _begin(self) -> None:
+        self._belief, self._label = self._prior, -1
+
+    def _sample(self, values: ArrayLike) -> Singles:
+        try:
+            with np.errstate(over="ignore"):
+                sample = np.asarray(values, np.float64).astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"values hold what is no number: {error}") from error
+        if sample.shape != (self.facts.inputs,):
+            raise InputError(
+                f"values have the shape {sample.shape}; a sample has {self.facts.inputs} channels: "
+                f"{', '.join(self.recipe.channels)[:200]}"
+            )
+        return sample
+
+    def _decision(self, first: int, last: int, window: Singles) -> Decision:
+        found = self._runner.run(window[None])
+        status = Status.OK if found.status is None else Status(int(found.status[0]))
+        start, end = first / SECOND, last / SECOND
+        if isinstance(found, MeanStd):
+            mean, std = found.mean[0], found.std[0]
+            low, high = self._interval()
+            ends = (mean + low * std, mean + high * std)
+            return Decision(start, end, status, None, None, None, mean, std, *ends)
+        assert isinstance(found, Probabilities)
+        probs = found.probs[0].astype(np.float64)
+        is_evidence = not status & ~TRUSTED
+        prior, smoothing = self._prior, self.smoothing
+        self._belief = smoothing.next(self._belief, probs if is_evidence else None, prior)
+        self._label = smoothing.label(self._belief, self._label)
+        assert self.facts.classes is not None
+        label = None if self._label < 0 else self.facts.classes[self._label]
+        at = int(np.argmax(self._belief)) if self._label < 0 else self._label
+        return Decision(start, end, status, found.probs[0], label, float(self._belief[at]))
+
+    def _nothing(self, at: float) -> Decision:
+        unknown = np.full(self.facts.outputs, np.nan)
+        if self.facts.is_classifier:
+            return Decision(at, at, Status.NOT_ENOUGH_DATA, unknown, None, math.nan)
+        return Decision(at, at, Status.NOT_ENOUGH_DATA, None, None, None, *[unknown] * 4)
+
+    def _interval(self) -> tuple[Floats, Floats]:
+        intervals = self.facts.intervals
+        assert intervals is not None
+        at = intervals.row(COVERAGE)
+        return intervals.low[at], intervals.high[at]
+
+
+def _runner_of(model: Any) -> Runner:
+    """Return what predicts windows."""
+    if isinstance(model, str | os.PathLike):
+        return load(model).runner
+    if isinstance(model, DeployedModel):
+        return model.runner
+    if hasattr(model, "fitted_"):
+        # Only here: an estimator has brought torch along, a folded file needs numpy alone.
+        from rdeepsense.deploy.folded_form import folded_form
+
+        return folded_form(model.fitted_)
+    if hasattr(model, "facts") and hasattr(model, "run"):
+        runner: Runner = model
+        return runner
+    raise InputError(
+        f"model = {model!r:.60}; accepted: the path of a folded file, a model of deploy.load, or a "
+        "fitted estimator"
+    )
+
+
+def _microseconds(timestamp: float) -> int:
+    try:
+        time = float(timestamp) * SECOND
+    except (TypeError, ValueError) as error:
+        raise InputError(f"timestamp = {timestamp!r:.60} is no number of seconds") from error
+    if not abs(time) <= FURTHEST:
+        raise InputError(f"timestamp = {timestamp!r:.60}; accepted: seconds, up to 2e12")
+    return round(time)
