@@ -16,7 +16,7 @@ from rdeepsense.deploy.web.sensors import phone_channels
 from rdeepsense.fitting.fitted import Fitted
 
 MANY = 16  # outputs from which on they are a wave and no table
-DIGITS = 6
+DIGITS, SHOWN = 6, 4
 
 
 def face_of(fitted: Fitted, senses: bool) -> str:
@@ -90,7 +90,12 @@ def _input(facts: Facts, k: int, ranges: dict[str, Floats]) -> dict[str, Any]:
         facts.missing == "indicator" and facts.guard is not None and facts.guard.missing[k] > 0
     ):
         found["missing"] = True
-    return found | {name: _rounded(values)[k] for name, values in ranges.items()}
+    # A page begins at the typical values, and computes with those that it shows.
+    digits = {"typical": SHOWN}
+    return found | {
+        name: _rounded(values[k : k + 1], digits.get(name, DIGITS))[0]
+        for name, values in ranges.items()
+    }
 
 
 def _ranges(facts: Facts, X: NDArray[Any]) -> dict[str, Floats]:

@@ -116,6 +116,12 @@ function numberAnswer(facts) {
     element: h("div", {}, outputs.map(one => one.box)),
     update(found, coverage) {
       const said = outputs.map((one, k) => {
+        if (!Number.isFinite(found.mean[k])) {
+          one.big.textContent = "No prediction";
+          one.line.textContent = "";
+          one.place.replaceChildren();
+          return `${one.name}: no prediction`;
+        }
         const text = sentence(one.name, found, k, one.unit, coverage);
         one.big.textContent = `${show(found.mean[k])}${unitOf(one.unit)}`;
         one.line.textContent = `± ${show(found.std[k], 3)}${unitOf(one.unit)} standard deviation; ` +
