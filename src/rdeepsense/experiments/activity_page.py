@@ -58,9 +58,10 @@ def make_page(
         random_state=seed,
         verbose=False,
     )
+    assert train.y is not None
+    assert test.y is not None
     model.fit(train, train.y)
     model.describe(target_names=["activity"], feature_units=list(UNITS))
-    assert test.y is not None
     accuracy = float(np.mean(model.predict(test) == test.y))
     fitted = model.fitted_
     text = csv_text(recording(users + TEST_USERS, seed))

@@ -15,9 +15,7 @@ RUN = Path(__file__).with_name("run_page.mjs")
 
 def call(node: str, folder: Path, calls: list[list[Any]]) -> list[Any]:
     text = json.dumps(calls)
-    done = subprocess.run(
-        [node, str(RUN), str(folder)], input=text, capture_output=True, text=True
-    )
+    done = subprocess.run([node, str(RUN), str(folder)], input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout)
     return found

@@ -14,7 +14,6 @@ CONTROLLED = """() => new Promise(done => navigator.serviceWorker.controller ? d
   : navigator.serviceWorker.addEventListener("controllerchange", () => done()))"""
 
 
-
 def shown(page: Any) -> list[float]:
     """The numbers of the page's first line: std, coverage, low, high."""
     text = page.locator(".output .soft").first.inner_text().replace("\u2212", "-")

@@ -1,8 +1,8 @@
 """The files of a page: its sources in one script, one HTML, a manifest and a service worker.
 
-A script's `import` lines say what it needs; here the files stand below each other in that order, and
-the lines are left out. Names are thus unique over all files, which a browser checks: twice the same
-name in a module is an error.
+A script's `import` lines say what it needs; here the files stand below each other in that order,
+and the lines are left out. Names are thus unique over all files, which a browser checks: twice the
+same name in a module is an error.
 """
 
 from __future__ import annotations

@@ -53,9 +53,7 @@ def phone_channels(
     return _same_unit(found, size, units)
 
 
-def _channel(
-    sensor: str, column: str, place: int | None, unit: str, size: float | None
-) -> Channel:
+def _channel(sensor: str, column: str, place: int | None, unit: str, size: float | None) -> Channel:
     ends = re.search(r"([xyz])[^a-z]*$", column.lower())
     axis = AXES.index(ends[1]) if ends else place
     said = next((name for name, known in KINDS if known.search(sensor)), None)

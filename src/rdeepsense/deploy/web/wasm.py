@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from rdeepsense.deploy.c.assemble import Assembly
@@ -59,7 +59,7 @@ def wasm_compiler() -> tuple[str, ...]:
     clang = shutil.which("clang")
     if clang and shutil.which("wasm-ld") and "wasm32" in _targets(clang):
         return (clang, "--target=wasm32")
-    if importlib.util.find_spec("ziglang") is not None:
+    if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-freestanding")
     raise InputError(
         "to='web' needs a compiler for WebAssembly: install rdeepsense[web], which brings one, or "

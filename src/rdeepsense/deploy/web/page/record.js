@@ -4,6 +4,7 @@ import { card, download, h, show } from "./dom.js";
 import { openStore, Recording } from "./store.js";
 
 const COUNTDOWN = 3; // seconds, to put the phone where it belongs
+const SILENCE = 5000; // milliseconds
 const UNIT = { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1 };
 
 export function recordCard(model, tell) {
@@ -32,7 +33,7 @@ export function recordCard(model, tell) {
 
   const begin = name => {
     if (!store) return;
-    if (performance.now() - last > 1000) {
+    if (performance.now() - last > SILENCE) {
       state.textContent = "No samples come: start the sensors first.";
       return;
     }
