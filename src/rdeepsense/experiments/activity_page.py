@@ -67,7 +67,7 @@ def make_page(
     text = csv_text(recording(users + TEST_USERS, seed))
     rows = LabelledRows.of(fitted)
     report = export_web(
-        fitted, folder, Options(dtype="int8", max_nll_change=0.2), rows, recording=text
+        fitted, folder, Options(dtype="int8", max_nll_change=0.2, live=True), rows, recording=text
     )
     return ActivityPage(report, model, accuracy, TEST_USERS)
 

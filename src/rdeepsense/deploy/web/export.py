@@ -16,6 +16,7 @@ from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.web.about import about
 from rdeepsense.deploy.web.pack import packed
+from rdeepsense.deploy.web.personal import check_personal, personal
 from rdeepsense.deploy.web.report import WebReport
 from rdeepsense.deploy.web.section import with_section
 from rdeepsense.deploy.web.wasm import build_wasm, wasm_compiler
@@ -51,10 +52,15 @@ def export_web(
     with tempfile.TemporaryDirectory() as name:
         c = Path(name) / "c"
         report = _export_c(fitted, c, options, rows, progress)
-        switches = _switches(report, (c / "model.h").read_text())
+        header = (c / "model.h").read_text()
+        switches = _switches(report, header)
+        if switches["PERSONAL"]:
+            check_personal(fitted, header)
         code = build_wasm(c, switches)
     facts = about(fitted, report, rows, options.epistemic, switches["SENSES"])
     facts["recording"] = recording is not None
+    if switches["PERSONAL"]:
+        facts["personal"] = personal(fitted)
     content = json.dumps(facts, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     more: Mapping[str, bytes] = {} if recording is None else {RECORDING: recording.encode()}
     title = ", ".join(facts["targets"][:3]) or "rdeepsense"
@@ -73,7 +79,10 @@ def _export_c(
     fitted: Fitted, folder: Path, options: Options, rows: LabelledRows, progress: Progress | None
 ) -> C99Report:
     if has_graph(fitted):
-        return export_graph_c99(fitted, folder, options, rows)
+        if options.live:
+            check_personal(fitted)
+        plain = replace(options, live=False)
+        return export_graph_c99(fitted, folder, plain, rows, personal=options.live)
     return export_c99(fitted, folder, options, rows, progress)
 
 
@@ -86,4 +95,5 @@ def _switches(report: C99Report, header: str) -> dict[str, bool]:
         "GUARD": "model_flagged_input" in header,
         "LIVE": report.live is not None,
         "SENSES": "model_push(" in header,
+        "PERSONAL": "model_personal;" in header,
     }

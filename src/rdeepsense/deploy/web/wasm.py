@@ -34,6 +34,7 @@ EXPORTS = {
     "GUARD": ("page_flagged",),
     "LIVE": ("page_begin", "page_live", "page_truth", "page_observe", "page_state",
              "page_state_bytes"),
+    "PERSONAL": ("page_personal",),
     "SENSES": ("page_begin_stream", "page_sample", "page_push", "page_times", "page_decide"),
 }  # fmt: skip
 OF_CLASSES = ("page_label", "page_probability")  # of a stream

@@ -25,9 +25,12 @@ from rdeepsense.windowing.sampling import Sampling
 
 
 def export_graph_c99(
-    fitted: Fitted, folder: Path, options: Options, rows: LabelledRows
+    fitted: Fitted, folder: Path, options: Options, rows: LabelledRows, personal: bool = False
 ) -> C99Report:
-    """Write the C of a network of windows and the report of it."""
+    """Write the C of a network of windows and the report of it.
+
+    With `personal` the caller may change the last layer, see `runtime/personal.h`.
+    """
     check_folder(folder)
     for name in ("epistemic", "live", "fine_tune"):
         if getattr(options, name):
@@ -45,7 +48,7 @@ def export_graph_c99(
     sure = sure_thresholds(runner, rows.X, options.sure_share)
     factor = 1.0 if running is None else running.factor
     sampled = _sampled(folded, options)
-    source = GraphSource(folded, network, options.name, sure, factor, sampled)
+    source = GraphSource(folded, network, options.name, sure, factor, sampled, personal)
     stream = None
     if network.stream is not None:
         stream = StreamCost.of(network.stream, source.model.channels, running)

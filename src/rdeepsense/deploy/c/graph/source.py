@@ -24,7 +24,7 @@ class GraphSource(Source):
     """The C of one model of windows.
 
     `running` is what its running form multiplies logits, or standard deviations, by; with `sampled`
-    it takes samples, too.
+    it takes samples, too. With `personal` the caller may add to the last layer.
     """
 
     network: StoredGraph
@@ -38,10 +38,11 @@ class GraphSource(Source):
         sure: Floats | None = None,
         running: float = 1.0,
         sampled: Sampled | None = None,
+        personal: bool = False,
     ) -> None:
         self.folded, self.network, self.sure = folded, network, sure
         self.running, self.stream = running, network.stream
-        self.sampled = sampled
+        self.sampled, self.personal = sampled, personal
         self.model = graph_model(folded, network, name, sure)
         self.name = self.model.name
         self.steps = self._steps()
@@ -78,7 +79,7 @@ class GraphSource(Source):
         plain = switches(self.model)
         own = {name: name in self.steps.switches for name in OF_GRAPHS}
         own |= {"WINDOWS": True, "BYTES": self.network.dtype == "int8"}
-        own["STREAMS"] = self.stream is not None
+        own |= {"STREAMS": self.stream is not None, "PERSONAL": self.personal}
         own |= {} if self.sampled is None else self.sampled.switches
         return plain | own | {"USES_SQRT": plain["USES_SQRT"] or own["SPECTRAL"]}
 
@@ -163,6 +164,8 @@ class GraphSource(Source):
         if self.stream is not None:
             found, top, _ = self.stream.sizes
             numbers += found + 2 * top
+            outputs = self.model.outputs
+            numbers += (outputs * (top + 2) + top) * self.personal
         return 4 * numbers + 2 * steps.room
 
 

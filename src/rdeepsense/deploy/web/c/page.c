@@ -99,6 +99,14 @@ size_t page_state_bytes(void)
 }
 #endif
 
+#if PERSONAL
+float *page_personal(void);
+float *page_personal(void)
+{
+    return &scratch.aligned;
+}
+#endif
+
 #if SENSES
 static model_stream stream;
 static model_decision decision;

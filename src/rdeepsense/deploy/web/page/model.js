@@ -5,7 +5,8 @@
  *   const model = await load();              // runs the model's self-test before it returns
  *   model.predict([21.5, 0.3]);              // {mean, std, low, high, status} or {probs, label, ...}
  *   model.push(seconds, [ax, ay, az]);       // models of windows: the decisions that are now due
- *   model.observe([22.1]);                   // exports with live: the truth of the last prediction
+ *   model.observe([22.1]);                   // exports with live: the truth of the last prediction,
+ *                                            // numbers, or the label of the last window
  *
  * Units are those of the training. NaN, null and undefined are missing values.
  */
@@ -45,14 +46,21 @@ export class Model {
       this.sample = floats(wasm.page_sample(), facts.inputs.length);
       this.times = new Float64Array(wasm.memory.buffer, wasm.page_times(), 2);
     }
+    if (facts.personal) this.personal = Model.personalOf?.(this);
     this.reset();
   }
 
   /** Forget what was learnt from labels, and the samples of a stream. */
   reset() {
     this.wasm.page_begin?.();
-    this.wasm.page_begin_stream?.();
+    this.personal?.forget();
     this.labels = 0;
+    this.restart();
+  }
+
+  /** Begin a new stream of samples; what was learnt from labels stays. */
+  restart() {
+    this.wasm.page_begin_stream?.();
   }
 
   /** Predict one row, or a window of it: numbers, or lists of the channels at each time. */
@@ -90,6 +98,7 @@ export class Model {
 
   /** Learn from the truth of the last prediction; true where it was taken in. */
   observe(y) {
+    if (this.personal) return this.personal.observe(y);
     if (!this.facts.live) throw new Error("observe() is for exports with live");
     [y].flat().forEach((value, k) => (this.truth[k] = number(value)));
     const taken = this.wasm.page_observe() === 0;

@@ -2,6 +2,7 @@
 import { announcer, card, fileButton, h, percent, show, unitOf } from "../dom.js";
 import { classBars, wavePicture } from "../draw.js";
 import { faces } from "../faces.js";
+import { personalCard } from "../personal_card.js";
 import { recordCard } from "../record.js";
 import { recordingOf, Replay } from "../replay.js";
 import { PhoneMotion } from "../sensors.js";
@@ -16,6 +17,7 @@ faces.windows = (model, main) => {
   const notes = notesOf(), traces = tracesOf(recipe, facts.inputs.map(one => one.unit));
   const answer = facts.classes ? classesAnswer(facts) : numbersAnswer(facts);
   const figures = figuresOf(facts), record = recordCard(model, notes.tell);
+  const personal = facts.personal ? personalCard(model) : null;
   let source = null, dirty = false;
 
   const take = (seconds, values, truth) => {
@@ -26,6 +28,7 @@ faces.windows = (model, main) => {
     record.sample(seconds, values);
     for (const one of decisions) {
       answer.update(one, truth);
+      if (decisions.length === 1) personal?.decided(one);
       main.dispatchEvent(new CustomEvent("decision", { detail: one, bubbles: true }));
     }
     dirty = true;
@@ -35,7 +38,7 @@ faces.windows = (model, main) => {
   const begin = started => {
     source?.stop();
     source = started;
-    model.reset();
+    model.restart();
     answer.clear();
     figures.clear();
     go.textContent = started ? "Stop" : "Start the sensors";
@@ -82,7 +85,7 @@ faces.windows = (model, main) => {
         h("label", { for: "speed" }, "speed"), speed), notes.element),
       answer.element,
       card("Sensors", traces.element, figures.element)),
-    h("div", { class: "column" }, answer.history, record.element, phoneCard(phone, facts)));
+    h("div", { class: "column" }, answer.history, personal?.element, record.element, phoneCard(phone, facts)));
 
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   let drawn = 0;
