@@ -67,10 +67,10 @@ def models(table: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def windows_model() -> Any:
-    train = cut(simulate_log(range(3), 7.2, 0))
+    train = cut(simulate_log(range(5), 7.2, 0))
     model = rds.RDeepSenseClassifier(
-        network=DeepSense((3, 3), filters=4, hidden=8, layers=1), epochs=2, batch_size=32,
-        learning_rate=3e-3, drop_prob=0.1, alpha=0.5, effort="quick", random_state=0, verbose=False,
+        network=DeepSense((3, 3), filters=4, hidden=12, layers=1), epochs=12, batch_size=32,
+        learning_rate=1e-2, drop_prob=0.1, alpha=0.5, effort="quick", random_state=0, verbose=False,
     ).fit(train, train.y)  # fmt: skip
     model.describe(target_names=["activity"], feature_units=list(UNITS))
     return model
