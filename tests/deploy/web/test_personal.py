@@ -18,7 +18,6 @@ from rdeepsense.errors import InputError
 from rdeepsense.experiments.activity_page import cut
 from rdeepsense.experiments.tasks.simulate.hhar_log import simulate_log
 
-
 TURN = 0.6  # radians: somebody who carries the phone otherwise than all who were trained on
 
 

@@ -80,8 +80,10 @@ export function stripOf(classes) {
     kept.forEach(({ kind, label }, k) => {
       const x = width - (kept.length - k) * wide;
       if (kind === "waiting") return;
-      pen.fillStyle = kind === "sure" ? colour(`--c${label % 8}`) : colour(`--${kind}`);
-      const high = kind === "sure" ? 40 : 14;
+      // Abstentions differ in height too, for those who cannot tell colours.
+      const [name, high] = { sure: [`--c${label % 8}`, 40], unsure: ["--soft", 10],
+        unlike: ["--ink", 22] }[kind];
+      pen.fillStyle = colour(name);
       pen.fillRect(x, 40 - high, wide - 1, high);
     });
   };
