@@ -21,7 +21,6 @@ from rdeepsense.experiments.tasks.simulate.hhar_log import (
     simulate_log,
 )
 from rdeepsense.networks import DeepSense
-from rdeepsense.process_wide import torch_threads
 from rdeepsense.windowing import Windows, windows
 
 USERS, TEST_USERS = 12, 6
@@ -46,11 +45,6 @@ def make_page(
     folder: Path, seed: int = 0, users: int = USERS, epochs: int = EPOCHS
 ) -> ActivityPage:
     """Train on simulated users and write the page, with the recording of another one."""
-    with torch_threads(1):  # so small a network is no faster on two, and much slower beside others
-        return _page(folder, seed, users, epochs)
-
-
-def _page(folder: Path, seed: int, users: int, epochs: int) -> ActivityPage:
     train = cut(simulate_log(range(users), SECONDS, seed))
     test = cut(simulate_log(range(users, users + TEST_USERS), SECONDS, seed))
     model = RDeepSenseClassifier(

@@ -1,6 +1,6 @@
 // Waves: a file in, the predicted wave with its band out; of windows without a recipe as well.
 import { columnsOf, parseCsv, writeCsv } from "../csv.js";
-import { card, download, fileButton, h, percent, show } from "../dom.js";
+import { card, download, fileButton, h, percent, show, unitOf } from "../dom.js";
 import { classBars, wavePicture } from "../draw.js";
 import { dropped } from "../dropped.js";
 import { faces } from "../faces.js";
@@ -39,8 +39,8 @@ faces.wave = (model, main) => {
     }
     const unit = facts.units[0] ?? "", mean = found.mean;
     const wide = found.high.map((v, k) => v - found.low[k]);
-    line.textContent = `From ${show(Math.min(...mean), 3)} to ${show(Math.max(...mean), 3)} ${unit}; the ` +
-      `${percent(coverage)} band is ${show(Math.min(...wide), 3)} to ${show(Math.max(...wide), 3)} ${unit} wide.`;
+    line.textContent = `From ${show(Math.min(...mean), 3)} to ${show(Math.max(...mean), 3)}${unitOf(unit)}; the ` +
+      `${percent(coverage)} band is ${show(Math.min(...wide), 3)} to ${show(Math.max(...wide), 3)}${unitOf(unit)} wide.`;
     wavePicture(output, { unit, label: "points", lines: [{ values: mean }],
       band: { low: found.low, high: found.high }, said: `the predicted wave. ${line.textContent}` });
   };
