@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/web.py [seconds]
 
-Tests dispatch events of their own. Here Chromium makes them from overridden sensors, at its own rate
-and rounding, so that axes, units and timestamps are the browser's. Prints which axis of the gyroscope
-each part of rotationRate is, the rate and the gaps of events, the decisions of a phone that lies
-still, and microseconds of a prediction of a 16-64-64-2 network in int8 and of a window.
+Tests dispatch events of their own. Here Chromium makes them from overridden sensors, at its own
+rate and rounding, so that axes, units and timestamps are the browser's. Prints which axis of the
+gyroscope each part of rotationRate is, the rate and the gaps of events, the decisions of a phone
+that lies still, and microseconds of a prediction of a 16-64-64-2 network in int8 and of a window.
 """
 
 from __future__ import annotations
@@ -83,9 +83,8 @@ def sensed(page: Any, session: Any, seconds: float) -> None:
     axes = dict(zip(("alpha", "beta", "gamma"), np.radians(heard[-1, 2:]).round(2), strict=True))
     steps = np.diff(heard[:, 0])
     print(f"rotation of x 1, y 2, z 3 rad/s is heard as {axes}")
-    print(
-        f"{len(heard)} events, {1000 / np.median(steps):.1f} a second, longest gap {steps.max():.0f} ms"
-    )
+    rate = 1000 / np.median(steps)
+    print(f"{len(heard)} events, {rate:.1f} a second, longest gap {steps.max():.0f} ms")
     print(f"9.81 m/s2 is heard as {heard[-1, 1]}")
     decided = page.evaluate("decided")
     print(f"{len(decided)} decisions, statuses {sorted({one['status'] for one in decided})}")

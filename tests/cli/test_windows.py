@@ -162,6 +162,17 @@ def test_an_export_is_judged_on_a_log(run: Any, table: dict[str, Any]) -> None:
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "Figures on 132 rows" in done.out
+    c99 = ("export", "model.safetensors", "--to", "c99", "--data", "log.parquet", "-o", "c")
+    done = run(*c99, "--hop", "250ms")
+    assert done.code == 0, done.err
+    report = json.loads(Path("c/report.json").read_text())["samples"]
+    assert f"samples        window: {report['multiply_adds']['window']:,} multiply-adds" in done.out
+    assert "every 0.25 s" in done.out
+    # Twelve recordings in order, of which half judge.
+    assert report["decided"]["windows"] == 66
+    done = run(*c99, "--stream", "exact", "--overwrite")
+    assert done.code == 1
+    assert "--stream exact: the network has no intervals" in done.err
 
 
 @pytest.mark.parametrize(

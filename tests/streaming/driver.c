@@ -1,10 +1,15 @@
 /* Reads a log of (microseconds, sample), pushes it and writes all decisions, each with the points
-   that it is made of where the stream has them; then what was late, repeated and lost. */
+   that it is made of where the stream has them; then what was late, repeated and lost. Only after
+   every PUSHES is asked for decisions. */
 #include "model.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#ifndef PUSHES
+#define PUSHES 1
+#endif
 
 static model_stream stream;
 static model_decision decision;
@@ -36,25 +41,29 @@ static void put_decision(void)
 #endif
 }
 
+static void ask(void)
+{
+    static float points[MODEL_SAMPLES][MODEL_CHANNELS];
+    const size_t kept = sizeof stream.points < sizeof points ? sizeof stream.points : sizeof points;
+    memcpy(points, stream.points, kept);
+    while (model_decide(&stream, &decision, scratch)) {
+        put_decision();
+        put(points, sizeof points);
+        memcpy(points, stream.points, kept);
+    }
+}
+
 int main(void)
 {
     int64_t time;
     float sample[MODEL_CHANNELS];
-    static float points[MODEL_SAMPLES][MODEL_CHANNELS];
-    uint32_t counts[3];
+    uint32_t counts[3], pushes = 0;
     memset(&stream, 0xa5, sizeof stream); /* begin takes memory as it is */
     model_begin_stream(&stream);
     while (fread(&time, sizeof time, 1, stdin) && fread(sample, sizeof sample, 1, stdin)) {
         model_push(&stream, time, sample, scratch);
-        for (;;) {
-            const size_t kept =
-                sizeof stream.points < sizeof points ? sizeof stream.points : sizeof points;
-            memcpy(points, stream.points, kept);
-            if (!model_decide(&stream, &decision, scratch)) {
-                break;
-            }
-            put_decision();
-            put(points, sizeof points);
+        if (++pushes % PUSHES == 0) {
+            ask();
         }
     }
     counts[0] = stream.late;

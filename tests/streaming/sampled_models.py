@@ -97,12 +97,13 @@ def untidy(seed: int, n: int = 600) -> tuple[NDArray[np.int64], NDArray[np.float
 def compiled(folder: Path, cc: str, kind: str, *flags: str) -> Path:
     """The C stream of an export as a program that reads a log."""
     program = folder / f"{cc}{''.join(flags)}"
-    own = [f"-I{folder}", DRIVER, "model.c", "weights.c", "-o", program]
-    run_cc(folder, cc, *STRICT, *flags, f"-DCLASSES={int(kind != 'numbers')}", *own)
+    if not program.exists():
+        own = [f"-I{folder}", DRIVER, "model.c", "weights.c", "-o", program]
+        run_cc(folder, cc, *STRICT, *flags, f"-DCLASSES={int(kind != 'numbers')}", *own)
     return program
 
 
-def run(program: Path, times: Any, values: Any) -> tuple[Any, list[int]]:
+def run(program: Path, times: Any, values: Any, samples: int = SAMPLES) -> tuple[Any, list[int]]:
     """All decisions, and how many samples were late, repeated, and windows lost."""
     rows = np.zeros(len(times), [("time", "<i8"), ("values", "<f4", values.shape[1])])
     rows["time"], rows["values"] = times, values
@@ -111,6 +112,6 @@ def run(program: Path, times: Any, values: Any) -> tuple[Any, list[int]]:
     found = np.frombuffer(
         done.stdout[:-12],
         [("start", "<i8"), ("end", "<i8"), ("status", "<i4"), ("label", "<i4"),
-         ("numbers", "<f4", NUMBERS), ("points", "<f4", (SAMPLES, values.shape[1]))],
+         ("numbers", "<f4", NUMBERS), ("points", "<f4", (samples, values.shape[1]))],
     )  # fmt: skip
     return found, np.frombuffer(done.stdout[-12:], "<u4").tolist()

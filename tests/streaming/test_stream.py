@@ -210,3 +210,23 @@ def test_what_cannot_be_used_is_named(folded: Any) -> None:
         rds.Stream(3)
     with pytest.raises(InputError, match="smoothing= is for classes"):
         rds.Stream(model("numbers"), rds.Smoothing(0.5, 0.1))
+
+
+def test_running_begins_as_the_window_and_then_goes_on(folded: Any) -> None:
+    t, values = walk(8)
+    plain = decided(rds.Stream(folded), t, values)
+    found = decided(rds.Stream(model("classes"), running=1.0), t, values)
+    assert starts(found) == starts(plain)
+    np.testing.assert_allclose(found[1].probs, plain[1].probs, atol=1e-9)
+    assert np.abs(found[-1].probs - plain[-1].probs).max() > 1e-4
+    # Of the second window: all intervals since the begin, of which the last eight are pooled.
+    stream = folded.stream
+    X = values[: SAMPLES + HOP].astype(np.float32)[None]
+    z = folded.graph.read(X).reshape(-1, stream.read)
+    seen = np.concatenate([stream.found(np.tile(one, stream.count)[None])[:, :1] for one in z], 1)
+    wanted = folded.finish(stream.raw(seen), X[:, HOP:]).probs[0]
+    np.testing.assert_allclose(found[2].probs, wanted, atol=1e-9)
+    with pytest.raises(InputError, match="running=1.0: a hop of 7 samples is no multiple of 5"):
+        rds.Stream(folded, hop=0.35, running=1.0)
+    with pytest.raises(InputError, match="a file does not keep them"):
+        rds.Stream(replace(folded, stream=None), running=1.0)

@@ -4,36 +4,45 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from deploy.c_models import COMPILERS
+from deploy.c_models import COMPILERS, write
 from streaming.sampled_models import SAMPLES, compiled, model, run, untidy
 
 import rdeepsense as rds
+from rdeepsense.deploy.c.graph.sampled import Sampled
+from rdeepsense.deploy.c.graph.source import GraphSource
+from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.windowing.sampler import Sampler
 from rdeepsense.windowing.sampling import Sampling
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
-LOGS = tuple(range(300)) if LONG else (0, 4, 6, 9, 13, 15)
+LOGS = tuple(range(300)) if LONG else (0, 4, 6, 9, 13)
 SANITISED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 BUILDS = [(cc, ("-O2",)) for cc in COMPILERS] + [("gcc", tuple(SANITISED))] * ("gcc" in COMPILERS)
+KINDS = [("classes", "exact"), ("classes", "window"), ("numbers", "exact")]
+EACH = [(*kind, *build) for kind in KINDS for build in BUILDS]
 NEAR = 1e-4  # of a probability: that near to a bound, float32 may decide
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The folder of an export, each made once."""
-    made: dict[tuple[str, str | None], Path] = {}
+    """The C of a model and a way, each written once; `running` has a factor of 2."""
+    made: dict[tuple[str, str], Path] = {}
 
-    def folder_of(kind: str, way: str | None) -> Path:
+    def folder_of(kind: str, way: str) -> Path:
         if (kind, way) not in made:
-            made[kind, way] = tmp_path_factory.mktemp("c") / "m"
-            rds.export(model(kind), made[kind, way], to="c99", stream=way)
+            folded = folded_model(kind)
+            network, facts = as_stored(folded, "float32"), folded.facts
+            own = Sampled.of(Sampling.of(facts.recipe), facts.smoothing, network.stream, way)
+            source = GraphSource(folded, network, running=2.0, sampled=own)
+            made[kind, way] = write(source, tmp_path_factory.mktemp("c") / "m")
         return made[kind, way]
 
     return folder_of
@@ -60,11 +69,8 @@ def numbers(decision: rds.Decision) -> list[float]:
     return [*decision.mean, *decision.std, *decision.low, *decision.high]
 
 
-@pytest.mark.parametrize(("cc", "flags"), BUILDS, ids=str)
-@pytest.mark.parametrize(
-    ("kind", "way"), [("classes", None), ("classes", "window"), ("numbers", None)]
-)
-def test_they_agree(kind: str, way: str | None, cc: str, flags: Any, folder: Any) -> None:
+@pytest.mark.parametrize(("kind", "way", "cc", "flags"), EACH if LONG else EACH[::2], ids=str)
+def test_they_agree(kind: str, way: str, cc: str, flags: Any, folder: Any) -> None:
     program = compiled(folder(kind, way), cc, kind, *flags)
     decided = 0
     for seed in LOGS:
@@ -105,28 +111,21 @@ def check_points(folded: Any, times: Any, values: Any, found: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_running_goes_on_through_a_stretch(kind: str, folder: Any) -> None:
-    """Its decisions are those of all intervals since the stretch began, with its own factor."""
+    """With the states of the intervals before, and a factor of its own: 2."""
     program = compiled(folder(kind, "running"), COMPILERS[0], kind, "-O2")
-    whole = compiled(folder(kind, "window"), COMPILERS[0], kind, "-O2")
     folded, (times, values) = folded_model(kind), untidy(7)
     found, _ = run(program, times, values)
-    plain, _ = run(whole, times, values)
-    for name in ("start", "end", "status"):
-        assert np.array_equal(found[name], plain[name])
-    assert not np.allclose(found["numbers"], plain["numbers"], equal_nan=True, atol=1e-3)
-    # The first window of a stretch has no past: its columns are the window's own.
-    stream = folded.stream
-    assert stream is not None
-    begins = np.flatnonzero(found["status"] == 64) + 1
-    begins = begins[(begins < len(found)) & (found["status"][begins % len(found)] == 0)]
-    X = plain["points"][begins]
-    raw = stream.raw(stream.found(folded.graph.read(X)))
-    if kind == "numbers":
-        np.testing.assert_allclose(found["numbers"][begins, 0], raw[:, 0], rtol=1e-4)
-    else:
-        odds = np.log(found["numbers"][begins, :3])
-        factor = np.ptp(odds, axis=1) / np.ptp(raw, axis=1)
-        assert np.ptp(factor) < 1e-3
+    stream, whole = rds.Stream(folded, running=2.0), rds.Stream(folded)
+    told, plain = (
+        [d for t, x in zip(times.tolist(), values, strict=True) for d in one.push(t / 1e6, x)]
+        for one in (stream, whole)
+    )
+    assert [round(one.start * 1e6) for one in told] == found["start"].tolist()
+    assert [int(one.status) for one in told] == found["status"].tolist()
+    wanted = np.array([numbers(one) for one in told])
+    np.testing.assert_allclose(found["numbers"], wanted, rtol=1e-4, atol=1e-4)
+    unlike = np.abs(wanted - [numbers(one) for one in plain])
+    assert np.nanmax(unlike) > 0.01
 
 
 def test_exact_has_the_bits_of_the_window(folder: Any) -> None:
@@ -137,3 +136,69 @@ def test_exact_has_the_bits_of_the_window(folder: Any) -> None:
         exact, whole = (run(program, times, values)[0] for program in programs)
         for name in ("start", "end", "status", "label", "numbers"):
             assert np.array_equal(exact[name], whole[name], equal_nan=name == "numbers")
+
+
+@pytest.mark.parametrize("way", ["exact", "window"])
+def test_windows_that_nobody_asks_for_are_lost_and_counted(way: str, folder: Any) -> None:
+    flags = SANITISED if way == "window" and "gcc" in COMPILERS else ["-O2"]
+    built = folder("classes", way)
+    lazy, eager = (compiled(built, COMPILERS[0], "classes", *flags, f"-DPUSHES={k}")
+                   for k in (25, 1))  # fmt: skip
+    for seed in (7, 15):
+        times, values = untidy(seed)
+        found, (_, _, lost) = run(lazy, times, values)
+        wanted, (_, _, none) = run(eager, times, values)
+        decided = [one[one["status"] != 64] for one in (found, wanted)]
+        assert none == 0
+        assert 0 < lost <= len(decided[1]) - len(decided[0])
+        # Those that are left are what they were.
+        at = np.searchsorted(decided[1]["start"], decided[0]["start"])
+        for name in ("start", "end", "status"):
+            assert np.array_equal(decided[0][name], decided[1][name][at])
+        assert np.array_equal(decided[0]["numbers"][:, :3], decided[1]["numbers"][at, :3])
+
+
+def test_no_time_breaks_it(folder: Any) -> None:
+    """The ends of 64 bits, and jumps between any times."""
+    flags = SANITISED if "gcc" in COMPILERS else ["-O2"]
+    program = compiled(folder("classes", "window"), COMPILERS[0], "classes", *flags)
+    rng = np.random.default_rng(0)
+    ends = np.iinfo(np.int64)
+    far = rng.integers(ends.min, ends.max, 3_000) >> rng.integers(0, 60, 3_000)
+    values = rng.normal(size=(3_000, 5)).astype(np.float32)
+    times = np.where(rng.random(3_000) < 0.3, far, 50_000 * np.arange(3_000))
+    times[:4] = ends.min, ends.max, 1 << 61, -(1 << 61)
+    found, (late, _, _) = run(program, times, values)
+    assert late > 1_000
+    assert set(found["status"]) <= {0, 2, 64}
+
+
+@pytest.mark.parametrize("seed", range(30) if LONG else (1, 2, 4))
+def test_any_rate_hop_and_gap(seed: int, tmp_path: Path) -> None:
+    """Points to the bit, for recipes that the network itself knows nothing of."""
+    rng, folded = np.random.default_rng(seed), folded_model("classes")
+    rate = float([48, 33.3, 100 / 3, 7.77, 250, 19.99][seed % 6])
+    own = replace(
+        folded.facts.recipe, rate=rate, window=SAMPLES / rate, gap=float(rng.choice([4, 9]) / rate),
+        hop=float(rng.integers(1, 70) / rate),
+    )  # fmt: skip
+    network, sampling = as_stored(folded, "float32"), Sampling.of(own)
+    sampled = Sampled.of(sampling, folded.facts.smoothing, network.stream, "window")
+    built = write(GraphSource(folded, network, sampled=sampled), tmp_path / "m")
+    program, made = compiled(built, COMPILERS[seed % len(COMPILERS)], "classes", "-O2"), 0
+    for k in range(4):
+        times, values = untidy(4 * seed + k)
+        times = times[0] + ((times - times[0]) * (20 / rate)).astype(np.int64)
+        found, _ = run(program, times, values)
+        sampler, wanted = Sampler(sampling), []
+        for time, sample in zip(times.tolist(), values, strict=True):
+            sampler.push(time, sample)
+            while (window := sampler.window()) is not None:
+                wanted.append(window)
+        real = found[found["status"] != 64]
+        assert real["start"].tolist() == [one[0] for one in wanted]
+        assert real["end"].tolist() == [one[1] for one in wanted]
+        made += len(wanted)
+        if wanted:
+            assert np.array_equal(real["points"], np.array([one[2] for one in wanted]))
+    assert made > 5

@@ -46,6 +46,8 @@ OPTIONS = {
     "live": "--live",
     "coverage": "--coverage",
     "features": "--features",
+    "stream": "--stream",
+    "hop": "--hop",
 }
 
 
@@ -70,6 +72,14 @@ class EpistemicMethod(StrEnum):
     """What of the epistemic uncertainty can be exported."""
 
     laplace = "laplace"
+
+
+class Way(StrEnum):
+    """How windows are computed in a stream of samples."""
+
+    exact = "exact"
+    running = "running"
+    window = "window"
 
 
 def export(
@@ -129,6 +139,20 @@ def export(
         bool,
         typer.Option("--features", help="onnx: the last hidden layer's numbers come out as well."),
     ] = False,
+    stream: Annotated[
+        Way | None,
+        typer.Option(
+            help="c99: how a stream of samples computes its windows; by default the cheapest that "
+            "equals the whole window."
+        ),
+    ] = None,
+    hop: Annotated[
+        str | None,
+        typer.Option(
+            help="c99, folded: how far apart a stream's windows are, such as 0.5s; by default as "
+            "the model's own."
+        ),
+    ] = None,
     quiet: Quiet = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -159,6 +183,8 @@ def export(
             live=live,
             coverage=coverage,
             features=features,
+            stream=None if stream is None else stream.value,
+            hop=hop,
             progress=progress_for(not quiet),
         )
     _report(terminal, report, fine_tune)
@@ -170,7 +196,7 @@ def _rows(
     """Read the inputs and the truth of a table, or of a log."""
     if estimator.fitted_.recipe is not None:
         windows = log_windows(terminal, estimator, path, True, target)
-        return windows[:], truth_of(estimator, windows)
+        return windows, truth_of(estimator, windows)
     if not target:
         raise InputError("--data needs --target: the columns with the truth")
     table = read_table(path)
@@ -246,6 +272,15 @@ def _report_cost(terminal: Terminal, report: C99Report) -> None:
                 f"{way:<15}{cost:,} multiply-adds an interval, 1/{whole / cost:.0f} of a window, "
                 f"and {state:,} bytes of state"
             )
+    if report.samples is not None:
+        samples = report.samples
+        terminal.line(
+            f"samples        {samples.way}: {samples.multiply_adds[samples.way]:,} multiply-adds a "
+            f"decision, every {samples.hop / samples.rate:g} s, and "
+            f"{samples.ram_stream[samples.way]:,} bytes of RAM"
+        )
+        if samples.advice is not None:
+            terminal.line(f"note           {samples.advice}")
 
 
 def _report_quality(terminal: Terminal, quality: Quality | None, fine_tune: bool) -> None:

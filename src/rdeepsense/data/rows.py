@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,6 +42,7 @@ class FitRows:
     groups: NDArray[Any] | None = field(default=None, kw_only=True)
     aside_groups: NDArray[Any] | None = field(default=None, kw_only=True)  # of the rows set aside
     recipe: Recipe | None = field(default=None, kw_only=True)  # of rows that are windows of a log
+    runs: Sequence[slice] | None = field(default=None, kw_only=True)  # rows that are one hop apart
 
     @property
     def network_shape(self) -> tuple[int, ...]:

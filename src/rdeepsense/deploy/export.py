@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from rdeepsense.deploy.save_folded import save
 from rdeepsense.deploy.web.export import export_web
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.progress import Progress
+from rdeepsense.windowing.smoothing import Smoothing
 
 
 def export(
@@ -39,6 +41,8 @@ def export(
     rates: Rates | None = None,
     features: bool = False,
     stream: str | None = None,
+    smoothing: Smoothing | None = None,
+    hop: str | float | None = None,
     progress: Progress | None = None,
 ) -> ExportReport:
     """Write a fitted RDeepSense estimator in a form that runs without it.
@@ -74,9 +78,14 @@ def export(
     features : the last hidden layer's numbers come out as well, as "features", so that the host
         can learn on (onnx, float32; fully-connected networks).
     stream : how a model that was fitted on `rdeepsense.windows` computes its windows in a stream of
-        samples (c99): "window" the whole of each, "exact" with old intervals kept, "running" with
+        samples (c99, web): "window" the whole of each, "exact" with old intervals kept, "running" with
         recurrent layers that go on, which is another function; by default the cheapest of the
         first two.
+    smoothing : how the decisions of that stream are taken together (c99, folded, web; classes); by
+        default fitted on `rows` whose X is a `rdeepsense.Windows`, or else what `fit` found on
+        groups that it left out, or what is believed without.
+    hop : how far apart the windows of that stream are, such as "0.5s" (c99, folded); by default as
+        the model's own were. Intervals are kept where they divide it.
     progress : told how far fine-tuning is.
 
     Returns
@@ -100,6 +109,8 @@ def export(
         rates,
         features,
         stream,
+        smoothing,
+        hop,
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
@@ -113,6 +124,7 @@ def export(
     check_steady(fitted, to)
     fitted = settled(fitted, epistemic)
     if to == "folded":
-        save(folded_form(fitted, epistemic), place)
+        folded = folded_form(fitted, epistemic)
+        save(replace(folded, facts=folded.facts.streamed(smoothing, hop)), place)
         return ExportReport(to, place, None)
     return export_onnx(fitted, place, options, LabelledRows.of(fitted, rows), progress)

@@ -197,7 +197,7 @@ def _facts(
 def _smoothing(fitted: Fitted) -> Smoothing | None:
     if fitted.recipe is None or not fitted.target.is_classes:
         return None
-    return Smoothing.unseen(fitted.recipe)
+    return fitted.smoothing or Smoothing.unseen(fitted.recipe)
 
 
 def _name_of(head: Head) -> str:

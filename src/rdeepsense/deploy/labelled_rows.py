@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.data.categories import Columns, coded
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.windowing import Recipe, Windows
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class LabelledRows:
     X: NDArray[Any]
     y: NDArray[Any]
     origin: str
+    runs: Sequence[slice] | None = None  # rows that are windows one hop apart, where that is known
 
     @classmethod
     def of(cls, fitted: Fitted, rows: tuple[ArrayLike, ArrayLike] | None = None) -> LabelledRows:
@@ -36,6 +39,9 @@ class LabelledRows:
                     f"rows= has the columns {', '.join(found)}; the model was fitted on "
                     f"{', '.join(fitted.inputs.names)}"
                 )
+        runs = None
+        if isinstance(rows[0], Windows) and _cut_alike(rows[0].recipe, fitted.recipe):
+            runs = rows[0].runs
         X = _coded(fitted, rows[0])
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         y = _encoded(fitted, np.asarray(rows[1]))
@@ -44,7 +50,7 @@ class LabelledRows:
                 f"rows= has X of shape {X.shape} and y of shape {y.shape}; the model takes "
                 f"(rows, {', '.join(map(str, fitted.inputs.shape))}) and as many targets"
             )
-        return cls(X, y, "rows given")
+        return cls(X, y, "rows given", runs)
 
     def calibrating(self, dtype: str) -> NDArray[Any]:
         """Inputs to choose the rounding on: in int8 half of the rows, the other half judges."""
@@ -53,6 +59,11 @@ class LabelledRows:
     def judging(self, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows that nothing was chosen on."""
         return (self.X[1::2], self.y[1::2]) if dtype == "int8" else (self.X, self.y)
+
+
+def _cut_alike(recipe: Recipe, own: Recipe | None) -> bool:
+    """Tell whether windows follow each other as those of the model do."""
+    return own is not None and (recipe.rate, recipe.step) == (own.rate, own.step)
 
 
 def _coded(fitted: Fitted, X: ArrayLike) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
+from rdeepsense.windowing.smoothing import Smoothing
 
 FORMATS = ("folded", "c99", "onnx", "web")
 # The types that weights may be stored in, and the other options that are heard.
@@ -14,10 +15,10 @@ STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8"), "w
 STREAM = ("live", "coverage", "rates")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
-    "folded": ("epistemic",),
-    "c99": (*JUDGED, "sure_share", "name", "stream", *STREAM),
+    "folded": ("epistemic", "smoothing", "hop"),
+    "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", "hop", *STREAM),
     "onnx": (*JUDGED, "features"),
-    "web": (*JUDGED, "sure_share", "stream", *STREAM),
+    "web": (*JUDGED, "sure_share", "stream", "smoothing", *STREAM),
 }
 
 
@@ -36,6 +37,8 @@ class Options:
     rates: Rates | None = None
     features: bool = False
     stream: str | None = None
+    smoothing: Smoothing | None = None
+    hop: str | float | None = None
 
 
 def check_options(to: str, options: Options, rows_given: bool = False) -> None:

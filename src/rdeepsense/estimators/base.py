@@ -121,7 +121,8 @@ class DistributionEstimator(BaseEstimator):
         else:
             recipe = X.recipe if isinstance(X, Windows) else None
             rows, target, missing = self._split(X, y, sample_weight, validation, groups)
-            rows = replace(rows, recipe=recipe)
+            runs = X.runs if isinstance(X, Windows) else None
+            rows = replace(rows, recipe=recipe, runs=runs)
             if recipe is not None:
                 self.feature_names_in_ = np.array(recipe.channels, dtype=object)
         self.fitted_ = train(rows, target, feature_names(self), missing)

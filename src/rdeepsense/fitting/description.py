@@ -35,6 +35,7 @@ from rdeepsense.fields import (
 from rdeepsense.fitting.epistemic import TOTALS
 from rdeepsense.fitting.process import MODELS
 from rdeepsense.windowing.recipe import Recipe
+from rdeepsense.windowing.smoothing import Smoothing
 
 Fields = Mapping[str, Kind]
 LONGEST_TEXT = 9_999
@@ -84,6 +85,7 @@ OPTIONAL = {
     "adapted": OBJECT,
     "live": OBJECT,
     "windows": OBJECT,
+    "smoothing": OBJECT,
 }
 PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
 NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}
@@ -181,6 +183,8 @@ def check_header(header: Header) -> None:
                 f"windows are of {recipe.length} samples of {len(recipe.channels)} channels, which "
                 f"does not fit input_shape = {list(shape)}"
             )
+    if "smoothing" in header:
+        Smoothing.from_json(header["smoothing"])
     names = header["feature_names"]
     if names is not None and len(names) != features:
         raise InputError(f"feature_names has {len(names)} names for {features} features")

@@ -41,6 +41,7 @@ from rdeepsense.guard import Guard, every
 from rdeepsense.networks import Architecture, Shape
 from rdeepsense.status import Statuses
 from rdeepsense.windowing.recipe import Recipe
+from rdeepsense.windowing.smoothing import Smoothing
 
 CPU = torch.device("cpu")
 
@@ -104,6 +105,7 @@ class Fitted:
     correction: GroupCorrection | None = None  # of a model that was adapted
     rates: Rates | None = None  # of a live model; None where they were not chosen
     recipe: Recipe | None = None  # how rows are cut from a log; None where nobody said
+    smoothing: Smoothing | None = None  # of decisions in a stream; None where no group was left out
 
     @property
     def networks(self) -> Networks:

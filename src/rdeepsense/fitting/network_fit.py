@@ -27,6 +27,7 @@ from rdeepsense.fitting.joint_trainer import JointTrainer
 from rdeepsense.fitting.left_out_streams import left_out_streams
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.sampled_search import choose
+from rdeepsense.fitting.smoothed import smoothing_for
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.stream_trainer import ParquetRows, StreamTrainer
 from rdeepsense.fitting.target import Target
@@ -84,6 +85,7 @@ def fit_networks(
         told = {**spec.budget.to_json(), "need": need.to_json()}
         training = replace(training, details={**training.details, "budget": told})
     inputs = inputs_of(rows, names, missing, trainer.input_scaler)
+    guard = guard_for(rows, target, trained.target_scaler)
     fitted = Fitted(
         spec.method,
         inputs,
@@ -102,9 +104,10 @@ def fit_networks(
         score(trained.held_out, trained.calibration),
         keep(trained.held_out, spec.after, rows.seed, rows.encoding),
         epistemic,
-        guard=guard_for(rows, target, trained.target_scaler),
+        guard=guard,
         adaptation=adaptation,
         rates=rates,
+        smoothing=smoothing_for(rows, trained.left_out, trained.calibration, guard),
     )
     return with_conformal(fitted, rows, spec.device)
 

@@ -49,6 +49,7 @@ from rdeepsense.fitting.trial import try_model
 from rdeepsense.guard import Guard
 from rdeepsense.model_file import Header, Tensors, tupled
 from rdeepsense.windowing.recipe import Recipe
+from rdeepsense.windowing.smoothing import Smoothing
 
 
 def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -118,6 +119,8 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         tensors |= model_file.named("adapted", fitted.correction.arrays())
     if fitted.recipe is not None:
         header["windows"] = fitted.recipe.to_json()
+    if fitted.smoothing is not None:
+        header["smoothing"] = asdict(fitted.smoothing)
     # What reading would refuse is refused here, before anything is written.
     check_header(json.loads(json.dumps(header)))
     check_tensors(header, {name: np.asarray(array) for name, array in tensors.items()})
@@ -193,6 +196,7 @@ def restore(
         correction,
         rates,
         Recipe.from_json(header["windows"]) if "windows" in header else None,
+        Smoothing.from_json(header["smoothing"]) if "smoothing" in header else None,
     )
     fitted = fitted.described(*(header.get(name) for name in KEPT))
     try_model(fitted)

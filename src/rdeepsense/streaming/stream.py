@@ -12,16 +12,18 @@ from numpy.typing import ArrayLike
 
 from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.folded.deployed import DeployedModel
-from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner
 from rdeepsense.deploy.loading import load
 from rdeepsense.errors import InputError
 from rdeepsense.status import Status
 from rdeepsense.streaming.decision import Decision
+from rdeepsense.streaming.going_on import GoingOn
 from rdeepsense.windowing.sampler import Sampler
 from rdeepsense.windowing.sampling import COVERAGE, Sampling
 from rdeepsense.windowing.smoothing import TRUSTED, Smoothing, prior_of
 from rdeepsense.windowing.ticks import FURTHEST, SECOND
+
+Way = Runner | GoingOn
 
 
 class Stream:
@@ -39,29 +41,34 @@ class Stream:
     model : a folded file's path (numpy alone runs it), what `deploy.load` returns, or a fitted
         estimator. It was fitted on `rdeepsense.windows`, so that it knows its rate.
     smoothing : how decisions are taken together; None is what the model carries.
+    hop : how far apart windows are, such as "0.5s"; None: as the model's own were.
+    running : the factor of the running way (`report.stream.running.factor` of an export with
+        ``stream="running"``), of a fitted estimator; None computes the window, as all other ways.
     """
 
-    def __init__(self, model: Any, smoothing: Smoothing | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        smoothing: Smoothing | None = None,
+        hop: str | float | None = None,
+        running: float | None = None,
+    ) -> None:
         self._runner = _runner_of(model)
-        facts = self.facts
+        self.facts = facts = self._runner.facts.streamed(smoothing, hop)
         if facts.recipe is None:
             raise InputError(
                 "the model does not know how windows are cut; fit it on rdeepsense.windows(...)"
             )
-        if smoothing is not None and not facts.is_classifier:
-            raise InputError("smoothing= is for classes; this model predicts numbers")
         self.recipe = facts.recipe
-        self.smoothing = smoothing or facts.smoothing or Smoothing.unseen(facts.recipe)
-        guard = facts.guard
-        self._prior = prior_of(None if guard is None else guard.fallback, facts.outputs)
+        self.smoothing = facts.smoothing or Smoothing.unseen(facts.recipe)
+        known = None if facts.guard is None or not facts.is_classifier else facts.guard.fallback
+        self._prior = prior_of(known, facts.outputs)
         self._sampler = Sampler(Sampling.of(facts.recipe))
+        self._way: Way = self._runner
+        if running is not None:
+            self._way = GoingOn.of(self._runner, self._sampler.sampling, running)
         self._stretch, self._announced = 0, False
         self._begin()
-
-    @property
-    def facts(self) -> Facts:
-        """Names, units, classes, and where the model came from."""
-        return self._runner.facts
 
     @property
     def late(self) -> int:
@@ -95,6 +102,8 @@ class Stream:
 
     def _begin(self) -> None:
         self._belief, self._label = self._prior, -1
+        if isinstance(self._way, GoingOn):
+            self._way.begin()
 
     def _sample(self, values: ArrayLike) -> Singles:
         try:
@@ -110,7 +119,7 @@ class Stream:
         return sample
 
     def _decision(self, first: int, last: int, window: Singles) -> Decision:
-        found = self._runner.run(window[None])
+        found = self._way.run(window[None])
         status = Status.OK if found.status is None else Status(int(found.status[0]))
         start, end = first / SECOND, last / SECOND
         if isinstance(found, MeanStd):
@@ -150,9 +159,11 @@ def _runner_of(model: Any) -> Runner:
         return model.runner
     if hasattr(model, "fitted_"):
         # Only here: an estimator has brought torch along, a folded file needs numpy alone.
+        from rdeepsense.deploy.fold_adapted import check_steady, settled
         from rdeepsense.deploy.folded_form import folded_form
 
-        return folded_form(model.fitted_)
+        check_steady(model.fitted_, "folded")
+        return folded_form(settled(model.fitted_))
     if hasattr(model, "facts") and hasattr(model, "run"):
         runner: Runner = model
         return runner

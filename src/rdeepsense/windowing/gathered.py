@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,19 @@ class Windows:
             return self.starts + np.timedelta64(round(length * 1e9), "ns")
         found: NDArray[Any] = self.starts + length
         return found
+
+    @property
+    def runs(self) -> list[slice]:
+        """Windows that follow each other by one hop within their recording, run by run."""
+        hop = self.recipe.step / self.recipe.rate if self.recipe.rate else self.recipe.hop
+        apart = np.diff(self.starts)
+        passed = apart / np.timedelta64(1, "s") if self.starts.dtype.kind == "M" else apart
+        follows = np.abs(passed - hop) < 1e-3 * hop
+        for values in self.groups.values():
+            follows &= values[1:] == values[:-1]
+        begins = np.flatnonzero(~follows) + 1
+        ends = [0, *begins.tolist(), len(self.first)]
+        return [slice(a, b) for a, b in pairwise(ends) if b > a]
 
     @property
     def shape(self) -> tuple[int, int, int]:

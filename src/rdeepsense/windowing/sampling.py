@@ -11,7 +11,7 @@ from rdeepsense.windowing.ticks import SECOND, Ticks
 
 SLACK = 1e-3  # microseconds, that floats make of a gap
 COVERAGE = 0.9  # of the interval in a decision
-MOST_AHEAD = 1 << 20  # points that one sensor may be ahead of another
+MOST_AHEAD = 1 << 22  # numbers that are kept of a gap
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,13 @@ class Sampling:
         if recipe.rate is None or recipe.gap is None:
             raise InputError("the recipe has no rate or gap yet; windows(...) finds them in a log")
         gap = math.floor(recipe.gap * SECOND + SLACK)
-        if recipe.gap * recipe.rate > MOST_AHEAD:
+        channels = tuple(len(own) for own in recipe.sensors.values())
+        if recipe.gap * recipe.rate * sum(channels) > MOST_AHEAD:
             raise InputError(
                 f"gap = {recipe.gap:g} s has {recipe.gap * recipe.rate:.4g} samples at "
-                f"{recipe.rate:g} a second; a stream keeps at most {MOST_AHEAD:,}"
+                f"{recipe.rate:g} a second, of {sum(channels)} channels; a stream keeps at most "
+                f"{MOST_AHEAD:,} numbers of it"
             )
-        channels = tuple(len(own) for own in recipe.sensors.values())
         return cls(Ticks.of(recipe.rate), recipe.rate, recipe.length, recipe.step, gap, channels)
 
     @property

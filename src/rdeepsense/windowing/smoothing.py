@@ -69,6 +69,14 @@ class Smoothing:
         check_fields(value, FIELDS, at="smoothing.")
         return cls(**{name: float(value[name]) for name in FIELDS})
 
+    def spaced(self, factor: float) -> Smoothing:
+        """Return it for windows so many times as far apart: a second is worth what it was."""
+        return Smoothing(
+            float(np.clip(self.evidence * factor, *RANGES["evidence"])),
+            float(np.clip(self.change * factor, *RANGES["change"])),
+            self.at,
+        )
+
     def next(self, belief: Floats, probs: Floats | None, prior: Floats) -> Floats:
         """Return the belief after a window; None where it is no evidence."""
         ahead: Floats = belief + self.change * (prior - belief)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.graph.cost import StreamCost
+from rdeepsense.deploy.c.graph.sampled_cost import SampledCost
 from rdeepsense.deploy.c.header import header
 from rdeepsense.deploy.c.readme import readme
 from rdeepsense.deploy.c.report import (
@@ -52,6 +53,7 @@ def export_c99(
 ) -> C99Report:
     """Write the C of a model and the report of it."""
     check_folder(folder)
+    check_unsampled(options)
     plain = settled(fitted, options.epistemic)
     folded = replace(
         fold_fitted(plain, options.epistemic),
@@ -94,6 +96,7 @@ def write_c99(
     embedding: EmbeddingCost | None = None,
     live: LiveCost | None = None,
     stream: StreamCost | None = None,
+    samples: SampledCost | None = None,
 ) -> C99Report:
     """Write the folder of a source, with what was found out about it."""
     files = {
@@ -117,6 +120,7 @@ def write_c99(
         embedding,
         live,
         stream,
+        samples,
     )
     content = report.to_json()
     files["README.md"] = readme(source, content)
@@ -138,6 +142,16 @@ def check_folder(folder: Path, own: Collection[str] = FILES) -> None:
         )
     if not folder.resolve().parent.is_dir():
         raise InputError(f"{folder}: there is no folder {folder.parent}; create it first")
+
+
+def check_unsampled(options: Options) -> None:
+    """Refuse options of a stream of samples for a model that takes none."""
+    for name in ("stream", "smoothing", "hop"):
+        if getattr(options, name) is not None:
+            raise InputError(
+                f"{name}={getattr(options, name)!r} is for models of windows that "
+                "rdeepsense.windows(...) cut, which know their rate; this one takes no samples"
+            )
 
 
 def sure_thresholds(running: Runner, X: NDArray[Any], share: float) -> NDArray[np.float64] | None:

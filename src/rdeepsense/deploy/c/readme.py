@@ -7,6 +7,7 @@ from typing import Any
 
 from rdeepsense.deploy.c.assemble import renamed
 from rdeepsense.deploy.c.inputs import CModel
+from rdeepsense.deploy.c.readme_samples import samples
 from rdeepsense.deploy.c.readme_windows import windows
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.c.text import labelled, remark
@@ -65,6 +66,7 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         *_epistemic(source, report),
         *_live(source, report),
         *windows(source, report),
+        *samples(source, report),
         "## Inputs",
         "",
         *_ranges(source),

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.graph.cost import StreamCost
+from rdeepsense.deploy.c.graph.sampled_cost import SampledCost
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.measure import code_and_stack
 from rdeepsense.deploy.c.source import Source
@@ -119,6 +120,7 @@ class C99Report(ExportReport):
     embedding: EmbeddingCost | None = None
     live: LiveCost | None = None
     stream: StreamCost | None = None
+    samples: SampledCost | None = None
 
     @property
     def kept_float32(self) -> list[int]:
@@ -140,6 +142,7 @@ class C99Report(ExportReport):
             "embedding": self.embedding,
             "live": self.live,
             "stream": self.stream,
+            "samples": self.samples,
         }
         known = {name: asdict(part) for name, part in parts.items() if part is not None}
         return {

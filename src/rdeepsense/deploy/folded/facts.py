@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from rdeepsense.arrays import Floats
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
+from rdeepsense.windowing.durations import seconds
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.smoothing import Smoothing
 
@@ -67,6 +68,28 @@ class Facts:
     @property
     def is_classifier(self) -> bool:
         return self.classes is not None
+
+    def streamed(self, smoothing: Smoothing | None, hop: str | float | None) -> Facts:
+        """Return them for a stream with another smoothing, or another hop between its windows.
+
+        A smoothing that is given is for that hop; the model's own is made to fit it.
+        """
+        if smoothing is not None and self.smoothing is None:
+            raise InputError(
+                "smoothing= is for classes of windows that rdeepsense.windows(...) cut; this model "
+                "has no such decisions"
+            )
+        recipe, own = self.recipe, smoothing or self.smoothing
+        if hop is not None:
+            if recipe is None:
+                raise InputError(
+                    f"hop={hop!r} is for models of windows that rdeepsense.windows(...) cut"
+                )
+            apart = seconds("hop", hop)
+            if own is not None and smoothing is None:
+                own = own.spaced(apart / recipe.hop)
+            recipe = replace(recipe, hop=apart)
+        return replace(self, recipe=recipe, smoothing=own)
 
     def floats(self, X: ArrayLike) -> NDArray[Any]:
         """Return X as (rows, inputs) floats, whatever they are; levels by name become codes."""

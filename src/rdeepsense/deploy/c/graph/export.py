@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from rdeepsense.deploy.c.export import check_folder, sure_thresholds, write_c99
+from rdeepsense.deploy.c.export import check_folder, check_unsampled, sure_thresholds, write_c99
 from rdeepsense.deploy.c.graph.cost import StreamCost
+from rdeepsense.deploy.c.graph.decided import decided_quality
 from rdeepsense.deploy.c.graph.report import graph_costs
 from rdeepsense.deploy.c.graph.running import running_quality
 from rdeepsense.deploy.c.graph.sampled import Sampled
+from rdeepsense.deploy.c.graph.sampled_cost import SampledCost
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.c.report import C99Report
 from rdeepsense.deploy.fold_adapted import check_steady, settled
 from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.deploy.folded.graph.model import FoldedGraph
+from rdeepsense.deploy.folded.facts import Facts
+from rdeepsense.deploy.folded.graph.stream import Stream
 from rdeepsense.deploy.judge import judge
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
@@ -41,30 +45,35 @@ def export_graph_c99(
     check_steady(fitted, "c99")
     plain = settled(fitted)
     folded = fold_graph(plain)
+    streamed = folded.facts.streamed(options.smoothing, options.hop)
     network = as_stored(folded, options.dtype)
     runner = NetworkRunner(folded, network)
     found = judge(runner, fitted, rows, options)
     running = running_quality(folded, network, fitted, rows)
     sure = sure_thresholds(runner, rows.X, options.sure_share)
     factor = 1.0 if running is None else running.factor
-    sampled = _sampled(folded, options)
+    smoothing, decided = decided_quality(runner, folded.facts, rows, options.smoothing)
+    if options.smoothing is None:
+        streamed = replace(folded.facts, smoothing=smoothing).streamed(None, options.hop)
+    sampled = _sampled(streamed, network.stream, options)
     source = GraphSource(folded, network, options.name, sure, factor, sampled, personal)
     stream = None
     if network.stream is not None:
         stream = StreamCost.of(network.stream, source.model.channels, running)
+    samples = None
+    if sampled is not None:
+        work, outputs = source.multiply_adds, source.model.outputs
+        states = {} if stream is None else stream.state_bytes
+        samples = SampledCost.of(sampled, work, network.stream, states, outputs, decided)
     costs = graph_costs(network)
-    return write_c99(source, folder, found, options.dtype, rows, costs, stream=stream)
+    return write_c99(
+        source, folder, found, options.dtype, rows, costs, stream=stream, samples=samples
+    )
 
 
-def _sampled(folded: FoldedGraph, options: Options) -> Sampled | None:
+def _sampled(facts: Facts, stream: Stream | None, options: Options) -> Sampled | None:
     """Plan the stream of samples of a model that knows how its windows are cut."""
-    facts = folded.facts
     if facts.recipe is None:
-        if options.stream is not None:
-            raise InputError(
-                f"stream={options.stream!r} is for models that were fitted on rdeepsense.windows("
-                "...), which know their rate; this one takes intervals alone"
-            )
+        check_unsampled(options)
         return None
-    smoothing = facts.smoothing
-    return Sampled.of(Sampling.of(facts.recipe), smoothing, folded.stream, options.stream)
+    return Sampled.of(Sampling.of(facts.recipe), facts.smoothing, stream, options.stream)

@@ -18,7 +18,7 @@ from rdeepsense.calibration.base import least
 from rdeepsense.deploy.c.graph.cost import Running
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
-from rdeepsense.deploy.folded.runner import MeanStd, Outputs
+from rdeepsense.deploy.folded.graph.running import finished
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.quality import distribution, figures
 from rdeepsense.fitting.fitted import Fitted
@@ -37,13 +37,13 @@ def running_quality(
     fits, judges = np.arange(0, len(y), 2), np.arange(1, len(y), 2)
 
     def nll(log_factor: float) -> float:
-        found = _finished(folded, raw[fits], X[fits], float(np.exp(log_factor)))
+        found = finished(folded, raw[fits], X[fits], float(np.exp(log_factor)))
         return figures(distribution(trained[fits], found), y[fits])["nll"]
 
     log_factor = least(nll) * len(fits) / (len(fits) + PRIOR_ROWS)
     factor = float(np.exp(log_factor))
     plain, own = (
-        distribution(trained[judges], _finished(folded, raw[judges], X[judges], by))
+        distribution(trained[judges], finished(folded, raw[judges], X[judges], by))
         for by in (1.0, factor)
     )
     told = (figures(dist, y[judges]) for dist in (trained[judges], plain, own))
@@ -55,15 +55,3 @@ def played_twice(network: StoredGraph, X: NDArray[Any]) -> NDArray[np.float64]:
     assert network.stream is not None
     found = network.stream.found(network.graph.read(X))
     return network.stream.raw(np.concatenate([found, found], axis=1))
-
-
-def _finished(
-    folded: FoldedGraph, raw: NDArray[np.float64], X: NDArray[Any], factor: float
-) -> Outputs:
-    """Turn columns into predictions as C does: logits, or stds that no guard widened, times it."""
-    if folded.facts.is_classifier:
-        return folded.finish(factor * raw, X)
-    found = folded.finish(raw, X)
-    assert isinstance(found, MeanStd)
-    flagged = np.zeros(len(X), np.bool_) if found.status is None else found.status > 0
-    return found._replace(std=np.where(flagged[:, None], found.std, factor * found.std))

@@ -50,6 +50,7 @@ class Sampled:
             what = "the network has no intervals that could be computed by themselves"
             if interval is not None:
                 what = f"a hop of {sampling.hop} samples is no multiple of {interval}, an interval"
+                what += f"; hop={whole_hop(sampling, interval) / sampling.rate:.6g} is one"
             raise InputError(f"stream={way!r}: {what}; accepted here: 'window'")
         read = sampling.length if way == "window" or interval is None else interval
         return cls(sampling, smoothing, way, read)
@@ -110,6 +111,11 @@ class Sampled:
             f"#define LEAST_PROB {number(LEAST)}",
             f"#define TRUSTED {int(TRUSTED)} /* flags of a window that is evidence all the same */",
         ]
+
+
+def whole_hop(sampling: Sampling, interval: int) -> int:
+    """Return the multiple of an interval that is next to the hop, one at least."""
+    return max(1, round(sampling.hop / interval)) * interval
 
 
 def _interval(facts: Facts) -> list[str]:

@@ -48,15 +48,15 @@ static int32_t complete(const model_stream *stream)
 /* Drops the first points. */
 static void shift(model_stream *stream, int32_t count)
 {
-    int32_t most = 0, i;
+    int32_t most = 0, from;
     unsigned s, c;
     for (s = 0; s < MODEL_SENSORS; ++s) {
         most = stream->filled[s] > most ? stream->filled[s] : most;
         stream->filled[s] -= count;
     }
-    for (i = 0; i + count < most; ++i) {
+    for (from = count; from < most && from < MODEL_POINTS; ++from) {
         for (c = 0; c < MODEL_CHANNELS; ++c) {
-            stream->points[i][c] = stream->points[i + count][c];
+            stream->points[from - count][c] = stream->points[from][c];
         }
     }
 }

@@ -148,6 +148,41 @@ static void check_intervals(void)
 }
 #endif
 
+#if SAMPLED
+static model_stream stream;
+static model_decision decision;
+
+/* The samples of a window one after the other are decided as the window is, to the bit where the
+   period is a whole number of microseconds. */
+static void check_samples(void)
+{
+    const int64_t period = (int64_t)(1e6f / MODEL_RATE + 0.5f);
+    int i, told = 0, decided = 0;
+    predict(inputs);
+    model_begin_stream(&stream);
+    for (i = 0; i <= MODEL_SAMPLES; ++i) {
+        const float *x = inputs + (i < MODEL_SAMPLES ? i : MODEL_SAMPLES - 1) * MODEL_CHANNELS;
+        expect(model_push(&stream, i * period, x, &scratch) == MODEL_OK, "a sample is taken");
+        while (model_decide(&stream, &decision, &scratch)) {
+            told += decision.status == MODEL_NOT_ENOUGH_DATA;
+            decided += decision.status == MODEL_OK;
+#if !STEPWISE || STEPWISE_EXACT
+            if (decided == 1 && (float)period * MODEL_RATE == 1e6f) {
+#if CLASSES
+                expect(decision.probs[0] == out[0][0], "samples give what their window gives");
+#else
+                expect(decision.mean[0] == out[0][0], "samples give what their window gives");
+#endif
+                ++decided;
+            }
+#endif
+        }
+    }
+    expect(told == 1, "a stream that begins has not enough data");
+    expect(decided >= 1, "a window of samples is decided");
+}
+#endif
+
 int main(void)
 {
     static float x[MODEL_INPUTS];
@@ -191,6 +226,9 @@ int main(void)
 #endif
 #if STREAMS
     check_intervals();
+#endif
+#if SAMPLED
+    check_samples();
 #endif
     printf(failures ? "self-test failed\n" : "self-test passed\n");
     return failures ? 1 : 0;

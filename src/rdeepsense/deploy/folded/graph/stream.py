@@ -41,14 +41,14 @@ class Stream:
     def found(self, z: Floats) -> Floats:
         """Compute f_t of scaled windows, (rows, count, numbers)."""
         parts = z.reshape(-1, self.read)
-        return _run(self.interval, parts).reshape(len(z), self.count, -1)
+        return run_steps(self.interval, parts).reshape(len(z), self.count, -1)
 
     def raw(self, found: Floats) -> Floats:
         """Compute columns from f_t, (rows, any number, numbers): the last `count` are pooled."""
         rows = len(found)
-        top = _run(self.step, found.reshape(rows, -1)).reshape(rows, found.shape[1], -1)
+        top = run_steps(self.step, found.reshape(rows, -1)).reshape(rows, found.shape[1], -1)
         pooled = top[:, -self.count :].mean(1) if self.mean else top[:, -1]
-        return _run(self.last, pooled)
+        return run_steps(self.last, pooled)
 
     @property
     def multiply_adds(self) -> tuple[int, int, int]:
@@ -76,7 +76,8 @@ def _cost(inputs: int, nodes: tuple[Node, ...]) -> int:
     return sum(node.multiply_adds(*(sizes[k] for k in node.reads)) for node in nodes)
 
 
-def _run(nodes: Sequence[Node], z: Floats) -> Floats:
+def run_steps(nodes: Sequence[Node], z: Floats) -> Floats:
+    """Compute what steps make of scaled rows."""
     values = [z]
     for node in nodes:
         values.append(node.run(*(values[read] for read in node.reads)))
