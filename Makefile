@@ -6,12 +6,17 @@ BIN := .venv/bin
 INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CODE := src tests benchmarks docs typings
 
-.PHONY: demo test lint types tests wheel docs bench fuzz clean test-docs test-device device-tools
+.PHONY: demo web test lint types tests wheel docs bench fuzz clean test-docs test-device device-tools
 .NOTPARALLEL:
 
 demo: .venv/.with-cli,report,gp
 	@echo "== Demo: simulated data; a sensor beside its truth, one task of the paper by all methods"
 	$(BIN)/rdeepsense demo --out demo
+
+# Trains, writes the page and serves it to this machine; Ctrl-C ends.
+web: .venv/.with-cli,web
+	@echo "== Web: activities told live, in the browser"
+	$(BIN)/rdeepsense demo --web --out demo
 
 test: lint types tests wheel
 	@echo "== All checks passed"

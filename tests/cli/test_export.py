@@ -16,6 +16,8 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
+from rdeepsense.deploy.web.wasm import wasm_compiler
+from rdeepsense.errors import InputError
 
 FILES = ["README.md", "model.c", "model.h", "report.json", "selftest.c", "weights.c"]
 FIT: dict[str, Any] = {"hidden": (16, 16), "epochs": 20, "random_state": 0, "verbose": False}
@@ -190,6 +192,25 @@ def test_epistemic_is_exported_in_every_form(run: Any, model: Path, csv: Path) -
     command = ["cc", "-std=c99", "selftest.c", "model.c", "weights.c", "-o", "selftest"]
     subprocess.run(command, cwd="out", check=True)
     assert subprocess.run(["./selftest"], cwd="out").returncode == 0
+
+
+def test_web_is_a_folder_of_static_files(run: Any, model: Path) -> None:
+    try:
+        wasm_compiler()
+    except InputError as error:
+        pytest.skip(str(error))
+    result = run("export", model, "--to", "web", "-o", "page", "--live")
+    assert result.code == 0, result.err
+    assert "wrote page: " in result.out
+    assert "python -m http.server -d page" in result.out
+    report = json.loads(Path("page/report.json").read_text())
+    sizes = {path.name: path.stat().st_size for path in Path("page").iterdir()}
+    assert report["files"] == {k: v for k, v in sizes.items() if k != "report.json"}
+    again = run("export", model, "--to", "web", "-o", "page")
+    assert "--output page: is there already; --overwrite replaces it" in again.err
+    assert run("export", model, "--to", "web", "-o", "page", "--overwrite").code == 0
+    named = run("export", model, "--to", "web", "-o", "other", "--name", "gait")
+    assert "--name gait is not for --to web" in " ".join(named.err.split())
 
 
 def test_epistemic_refusals(run: Any, model: Path, tmp_path: Path) -> None:

@@ -50,18 +50,53 @@ LINES = {
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the files; made if absent.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and training.")] = 0,
+    web: Annotated[
+        bool,
+        typer.Option("--web", help="Instead: a page that tells activities live, in the browser."),
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="--web: where it is served.")] = 8000,
+    serve: Annotated[
+        bool, typer.Option("--serve/--no-serve", help="--web: serve the page until Ctrl-C.")
+    ] = True,
     quiet: Quiet = False,
 ) -> None:
     """Take the short tour: a simulated sensor beside its truth, then one task by all methods.
 
     Writes demo.png, demo.svg, results.json and model.safetensors of the sensor, and the report on
     the task, simulated taxi trips, to a folder of its own. Takes two minutes or so on two cores.
+    With --web it trains on simulated activities instead, and serves the model's page.
     """
     terminal = Terminal(quiet)
+    if web:
+        web_tour(out, seed, terminal, port, serve)
+        return
     with stoppable(partial(finished_cells, out / TASK)):
         known_truth_tour(out, seed, terminal)
         task_tour(out / TASK, seed, terminal, quiet=quiet)
     terminal.line(GO_ON)
+
+
+def web_tour(out: Path, seed: int, terminal: Terminal, port: int, serve: bool) -> None:
+    """Train on simulated activities, write the page and serve it to this machine."""
+    from rdeepsense.cli.serving import server_of
+    from rdeepsense.deploy.web.wasm import wasm_compiler
+    from rdeepsense.experiments.activity_page import make_page
+
+    make_folder(out)
+    wasm_compiler()  # said before the training, not after it
+    server = server_of(out / "web", port) if serve else None
+    terminal.line("Six activities of simulated users: accelerometer and gyroscope")
+    page = make_page(out / "web", seed)
+    terminal.line(f"accuracy       {page.accuracy:.1%} on {page.users} users not trained on")
+    terminal.line(f"wrote {page.report.path}: {page.report.bytes:,} bytes, works offline")
+    if server is None:
+        return
+    with server:
+        terminal.line(f"open http://127.0.0.1:{server.server_port}/#replay   (Ctrl-C ends)")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            terminal.line("ended")
 
 
 def task_tour(

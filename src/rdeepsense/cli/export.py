@@ -61,6 +61,7 @@ class Format(StrEnum):
     c99 = "c99"
     onnx = "onnx"
     package = "package"
+    web = "web"
 
 
 class Dtype(StrEnum):
@@ -91,14 +92,15 @@ def export(
         Format,
         typer.Option(
             help="folded: numpy alone runs it; c99: C source; onnx: ONNX Runtime runs it; package: "
-            "the C as a library of Arduino, PlatformIO, Zephyr and ESP-IDF, with c99's options."
+            "the C as a library of Arduino, PlatformIO, Zephyr and ESP-IDF, with c99's options; "
+            "web: a page that any browser runs, offline."
         ),
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="File (folded, onnx) or folder (c99, package).")
+        Path, typer.Option("-o", "--output", help="File (folded, onnx) or folder (others).")
     ],
     dtype: Annotated[
-        Dtype, typer.Option(help="c99, onnx: how weights are stored; onnx has no float16.")
+        Dtype, typer.Option(help="c99, onnx, web: how weights are stored; onnx has no float16.")
     ] = Dtype.float32,
     name: Annotated[
         str, typer.Option(help="c99: beginning of every name in the C; package: the library's.")
@@ -139,7 +141,7 @@ def export(
     ] = None,
     live: Annotated[
         bool,
-        typer.Option("--live", help="c99: the C learns on from labels, as model.live() does."),
+        typer.Option("--live", help="c99, web: it learns on from labels, as model.live() does."),
     ] = False,
     coverage: Annotated[
         float, typer.Option(help="c99 with --live: of the intervals that are tracked.")
@@ -177,12 +179,12 @@ def export(
     quiet: Quiet = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a model as plain layers that numpy alone runs, as C99 or packages, or as ONNX."""
+    """Write a model as plain layers for numpy, C99, a package for firmware, ONNX or a web page."""
     from rdeepsense.deploy.export import export as export_model
     from rdeepsense.progress import progress_for
 
     terminal = Terminal(quiet)
-    if to not in (Format.c99, Format.package):
+    if to in (Format.folded, Format.onnx):
         inputs = (model, *([] if data is None else [data]))
         check_outputs({"--output": output}, inputs, overwrite)
     elif not overwrite and (output / "report.json").exists():
@@ -244,6 +246,7 @@ def _report(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
     from rdeepsense.deploy.c.report import C99Report
     from rdeepsense.deploy.onnx.export import OnnxReport
     from rdeepsense.deploy.package.export import PackageReport
+    from rdeepsense.deploy.web.report import WebReport
 
     path = report.path
     if isinstance(report, C99Report):
@@ -253,6 +256,10 @@ def _report(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
         if isinstance(report, PackageReport):
             files = f"{report.name} {report.version}, {len(report.files)} files; README.md first"
         terminal.line(f"wrote {path}: {files}")
+    elif isinstance(report, WebReport):
+        _report_quality(terminal, report.quality, fine_tune)
+        terminal.line(f"wrote {path}: {report.bytes:,} bytes; put the folder on any https host, or")
+        terminal.line(f"  python -m http.server -d {path}   and open http://localhost:8000")
     elif isinstance(report, OnnxReport):
         terminal.line(f"ONNX Runtime   {report.agreement}")
         _report_quality(terminal, report.quality, fine_tune)

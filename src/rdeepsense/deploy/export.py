@@ -22,6 +22,7 @@ from rdeepsense.deploy.refusal import export_refusal
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
 from rdeepsense.deploy.watch import Watch
+from rdeepsense.deploy.web.export import export_web
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.progress import Progress
 from rdeepsense.windowing.smoothing import Smoothing
@@ -63,31 +64,33 @@ def export(
         connected with ReLU go to every format with every option; DeepSense, and networks of your
         own of Conv1d, Conv2d, GRU, LSTM and Linear layers, to every format; others to ONNX alone.
         Of one that was adapted, what it has learnt goes into the last layer.
-    path : the file to write; for "c99" and "package" the folder.
+    path : the file to write; for "c99", "package" and "web" the folder.
     to : "folded" (one file that `rdeepsense.deploy.load` runs with numpy alone), "c99" (C source
         for firmware), "package" (the same C as a library of Arduino, PlatformIO, Zephyr and ESP-IDF
-        at once; it takes what "c99" does) or "onnx" (for ONNX Runtime).
-    dtype : how weights are stored: "float32", "float16" (c99) or "int8" (c99, onnx).
+        at once; it takes what "c99" does), "onnx" (for ONNX Runtime) or "web" (a page that runs
+        it in any browser).
+    dtype : how weights are stored: "float32", "float16" (c99, web) or "int8" (c99, onnx, web).
     rows : labelled rows (X, y) to calibrate int8 on and to judge the export by; the rows that the
-        model kept where None (c99, onnx).
+        model kept where None (c99, onnx, web).
     epistemic : "laplace" adds what the model does not know of a row: one more output, and part of
         std or probabilities. Not with int8.
-    max_nll_change : by how much the negative log-likelihood of those rows may rise (c99, onnx).
-    sure_share : share of the rows that `is_sure` shall accept (c99).
+    max_nll_change : by how much the negative log-likelihood of those rows may rise (c99, onnx,
+        web).
+    sure_share : share of the rows that `is_sure` shall accept (c99, web).
     fine_tune : where int8 is beyond `max_nll_change`, train the weights to round better.
     name : beginning of every name in the C (c99); also what the library is called (package).
     live : the C also learns on from labels, as `model.live()` does: `model_live` and
-        `model_observe` (c99; numbers, not classes).
-    coverage : of the intervals that it tracks (c99, live).
+        `model_observe` (c99; in a page `observe`: web; numbers, not classes).
+    coverage : of the intervals that it tracks (c99, web, live).
     rates : what it learns by, `rdeepsense.adaptation.rates.Rates`; None is what `fit` chose on
         groups that it left out, or the default where it was given none (c99, live).
     features : the last hidden layer's numbers come out as well, as "features", so that the host
         can learn on (onnx, float32; fully-connected networks).
     stream : how a model that was fitted on `rdeepsense.windows` computes its windows in a stream of
-        samples (c99): "window" the whole of each, "exact" with old intervals kept, "running" with
-        recurrent layers that go on, which is another function; by default the cheapest of the
-        first two.
-    smoothing : how the decisions of that stream are taken together (c99, folded; classes); by
+        samples (c99, web): "window" the whole of each, "exact" with old intervals kept, "running"
+        with recurrent layers that go on, which is another function; by default the cheapest of
+        the first two.
+    smoothing : how the decisions of that stream are taken together (c99, folded, web; classes); by
         default fitted on `rows` whose X is a `rdeepsense.Windows`, or else what `fit` found on
         groups that it left out, or what is believed without.
     hop : how far apart the windows of that stream are, such as "0.5s" (c99, folded); by default as
@@ -142,6 +145,8 @@ def export(
         if to == "c99":
             return made.write()
         return write_package(made, labelled.X, fitted.recipe, version)
+    if to == "web":
+        return export_web(fitted, place, options, LabelledRows.of(fitted, rows), progress)
     check_steady(fitted, to)
     plain = settled(fitted, epistemic)
     if to == "folded":

@@ -10,10 +10,10 @@ from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
 from rdeepsense.windowing.smoothing import Smoothing
 
-FORMATS = ("folded", "c99", "onnx", "package")
+FORMATS = ("folded", "c99", "onnx", "package", "web")
 # The types that weights may be stored in, and the other options that are heard.
 STORED = {"folded": ("float32",), "c99": DTYPES, "onnx": ("float32", "int8")}
-STORED["package"] = STORED["c99"]
+STORED["package"] = STORED["web"] = STORED["c99"]
 STREAM = ("live", "coverage", "rates")
 WATCH = ("reject", "novelty")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
@@ -21,6 +21,7 @@ HEARD = {
     "folded": ("epistemic", "smoothing", "hop", *WATCH),
     "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", "hop", *STREAM, *WATCH),
     "onnx": (*JUDGED, "features", "reject"),
+    "web": (*JUDGED, "sure_share", "stream", "smoothing", *STREAM, *WATCH),
 }
 HEARD["package"] = (*HEARD["c99"], "version")
 

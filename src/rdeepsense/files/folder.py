@@ -24,8 +24,8 @@ _SWAP = 2  # RENAME_EXCHANGE, and macOS's RENAME_SWAP
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 
 
-def write_folder(folder: Path, files: Mapping[str, str], own: Collection[str]) -> None:
-    """Write a folder of texts: whatever happens, all its files are old or all are new.
+def write_folder(folder: Path, files: Mapping[str, str | bytes], own: Collection[str]) -> None:
+    """Write a folder of texts or bytes: whatever happens, all its files are old or all are new.
 
     A name may have folders before it, such as "src/model.c". A folder that is there is replaced as
     one, if it holds nothing but files named in `own`.
@@ -36,9 +36,9 @@ def write_folder(folder: Path, files: Mapping[str, str], own: Collection[str]) -
             inner = {parent for name in files for parent in Path(name).parents} - {Path(".")}
             for parent in sorted(inner):
                 (beside / parent).mkdir()
-            for name, text in files.items():
+            for name, content in files.items():
                 with (beside / name).open("wb") as file:
-                    file.write(text.encode())
+                    file.write(content if isinstance(content, bytes) else content.encode())
                     file.flush()
                     os.fsync(file.fileno())
             for parent in inner:

@@ -61,8 +61,8 @@ class Stream:
             )
         self.recipe = facts.recipe
         self.smoothing = facts.smoothing or Smoothing.unseen(facts.recipe)
-        guard = facts.guard
-        self._prior = prior_of(None if guard is None else guard.fallback, facts.outputs)
+        known = None if facts.guard is None or not facts.is_classifier else facts.guard.fallback
+        self._prior = prior_of(known, facts.outputs)
         self._sampler = Sampler(Sampling.of(facts.recipe))
         self._way: Way = self._runner
         if running is not None:
@@ -159,9 +159,11 @@ def _runner_of(model: Any) -> Runner:
         return model.runner
     if hasattr(model, "fitted_"):
         # Only here: an estimator has brought torch along, a folded file needs numpy alone.
+        from rdeepsense.deploy.fold_adapted import check_steady, settled
         from rdeepsense.deploy.folded_form import folded_form
 
-        return folded_form(model.fitted_)
+        check_steady(model.fitted_, "folded")
+        return folded_form(settled(model.fitted_))
     if hasattr(model, "facts") and hasattr(model, "run"):
         runner: Runner = model
         return runner

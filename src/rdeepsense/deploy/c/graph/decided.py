@@ -37,14 +37,16 @@ class Decided:
 def decided_quality(
     runner: Runner, facts: Facts, rows: LabelledRows, given: Smoothing | None
 ) -> tuple[Smoothing | None, Decided | None]:
-    """Return the smoothing, fitted on half of the runs unless it is given; the others judge."""
+    """Return the smoothing, fitted on half of the runs unless it is given, and judged."""
     if facts.recipe is None or not facts.is_classifier:
         return None, None
     if rows.runs is None or max(run.stop - run.start for run in rows.runs) < 2:
         return given or facts.smoothing, None
     streams = _streams(runner, facts, rows)
+    if given is not None:
+        return given, _judged(streams, given)
     fits, judges = streams.halves()
-    smoothing = given or fit_smoothing(fits, facts.recipe, facts.smoothing)
+    smoothing = fit_smoothing(fits, facts.recipe, facts.smoothing)
     return smoothing, None if not len(judges.rows) else _judged(judges, smoothing)
 
 

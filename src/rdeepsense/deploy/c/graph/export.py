@@ -33,8 +33,13 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.windowing.sampling import Sampling
 
 
-def export_graph_c99(fitted: Fitted, folder: Path, options: Options, rows: LabelledRows) -> C99:
-    """Make the C of a network of windows and the report of it."""
+def export_graph_c99(
+    fitted: Fitted, folder: Path, options: Options, rows: LabelledRows, personal: bool = False
+) -> C99:
+    """Make the C of a network of windows and the report of it.
+
+    With `personal` the caller may change the last layer, see `runtime/personal.h`.
+    """
     for name in ("epistemic", "fine_tune"):
         if getattr(options, name):
             raise InputError(
@@ -62,7 +67,9 @@ def export_graph_c99(fitted: Fitted, folder: Path, options: Options, rows: Label
     live = None
     if options.live:
         live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
-    source = GraphSource(watched, network, options.name, sure, factor, sampled, live)
+    source = GraphSource(
+        watched, network, options.name, sure, factor, sampled, live, personal=personal
+    )
     stream = None
     if network.stream is not None:
         kept = 0 if watch.novelty is None else SUMMARY

@@ -26,7 +26,8 @@ class GraphSource(Source):
     """The C of one model of windows.
 
     `running` is what its running form multiplies logits, or standard deviations, by; with `sampled`
-    it takes samples, with `live` it learns on.
+    it takes samples, with `live` it learns on, with `personal` the caller may add to its last
+    layer.
     """
 
     network: StoredGraph
@@ -42,10 +43,11 @@ class GraphSource(Source):
         sampled: Sampled | None = None,
         live: CLive | None = None,
         many: bool = False,
+        personal: bool = False,
     ) -> None:
         self.folded, self.network, self.sure, self.many = folded, network, sure, many
         self.running, self.stream = running, network.stream
-        self.sampled = sampled
+        self.sampled, self.personal = sampled, personal
         self.model = graph_model(folded, network, name, sure, live)
         self.name = self.model.name
         self.steps = self._steps()
@@ -83,7 +85,7 @@ class GraphSource(Source):
         plain = switches(self.model)
         own = {name: name in self.steps.switches for name in OF_GRAPHS}
         own |= {"WINDOWS": True, "BYTES": self.network.dtype == "int8"}
-        own["STREAMS"] = self.stream is not None
+        own |= {"STREAMS": self.stream is not None, "PERSONAL": self.personal}
         own |= {} if self.sampled is None else self.sampled.switches
         own["MANY"] = self.many
         return plain | own | {"USES_SQRT": plain["USES_SQRT"] or own["SPECTRAL"]}
@@ -170,6 +172,8 @@ class GraphSource(Source):
         if self.stream is not None:
             found, top, _ = self.stream.sizes
             numbers += found + 2 * top
+            outputs = self.model.outputs
+            numbers += (outputs * (top + 2) + top) * self.personal
         return 4 * numbers + 2 * steps.room
 
 

@@ -100,6 +100,10 @@ int model_is_sure(const float *std);
 #endif
 
 #endif
+#if PERSONAL
+#include "personal.h"
+
+#endif
 #if LIVE
 #include "state.h"
 

@@ -13,6 +13,9 @@
 #include "moving.h"
 
 typedef struct {
+#if PERSONAL
+    model_personal personal; /* first, so that the caller finds it */
+#endif
     float raw[COLUMNS]; /* of the last layer */
     float z[READ];      /* inputs, scaled */
     float arena[ARENA]; /* what steps hand on */
@@ -98,6 +101,25 @@ static void gather(const float *top, unsigned first, work *w)
     }
 }
 
+#if PERSONAL
+/* Notes what the last layer reads and says, and adds the change. */
+static void personalise(work *w)
+{
+    unsigned i, k;
+    for (i = 0; i < TOP; ++i) {
+        w->personal.read[i] = w->pooled[i];
+    }
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        const float *change = w->personal.change[k];
+        w->personal.logits[k] = w->raw[k];
+        for (i = 0; i < TOP; ++i) {
+            w->raw[k] += change[i] * w->pooled[i];
+        }
+        w->raw[k] += change[TOP];
+    }
+}
+#endif
+
 static void columns(work *w)
 {
     unsigned i;
@@ -105,6 +127,9 @@ static void columns(work *w)
         w->pooled[i] /= (float)MODEL_INTERVALS;
     }
     last_steps(w->pooled, w->raw, w);
+#if PERSONAL
+    personalise(w);
+#endif
 }
 
 static int network(const float *x, work *w)

@@ -44,6 +44,7 @@
 #define STEPWISE 0
 #define STEPWISE_EXACT 0
 #define SMOOTHED 0
+#define PERSONAL 0
 #define TAILS 0
 #define USES_SOFTPLUS 1
 #define USES_EXP 0

@@ -1,0 +1,1 @@
+"""A model as a web page: its C as WebAssembly, one script, and no server but one of files."""
