@@ -147,6 +147,12 @@ def test_halves_share_no_window() -> None:
     ]  # fmt: skip
 
 
+def test_long_runs_are_cut() -> None:
+    streams = simulated(1, 3)
+    pieces = Streams(streams.probs, streams.trusted, streams.truth, [slice(3, 14)], PRIOR).pieces(5)
+    assert list(pieces.runs) == [slice(3, 8), slice(8, 13), slice(13, 14)]
+
+
 def test_priors_have_no_zero() -> None:
     found = prior_of(np.array([0.0, 1.0]), 2)
     assert found.sum() == pytest.approx(1)

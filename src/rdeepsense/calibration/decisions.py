@@ -22,6 +22,7 @@ from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.smoothing import RANGES, Smoothing
 
 FEWEST = 20  # windows that follow another one
+LONGEST = 500  # windows of a run that is fitted on: runs go on side by side, so short ones are fast
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,15 @@ class Streams:
             replace(self, runs=[runs[k] for k in first]),
             replace(self, runs=[runs[k] for k in second]),
         )
+
+    def pieces(self, longest: int) -> Streams:
+        """Cut long runs."""
+        runs = [
+            slice(start, min(run.stop, start + longest))
+            for run in self.runs
+            for start in range(run.start, run.stop, longest)
+        ]
+        return replace(self, runs=runs)
 
     @property
     def rows(self) -> Integers:
@@ -103,10 +113,11 @@ def fit_smoothing(streams: Streams, recipe: Recipe, believed: Smoothing | None =
     believed = believed or Smoothing.unseen(recipe)
     if streams.pairs < FEWEST:
         return believed
+    free = 2 if streams.changes else 1
+    streams = streams.pieces(LONGEST)
     first = np.log([believed.evidence, believed.change])
     # Of windows that share samples, so many are new.
     rows = len(streams.rows) * min(1.0, recipe.hop / recipe.window)
-    free = 2 if streams.changes else 1
 
     def at(logs: Floats) -> Smoothing:
         evidence, change = np.exp([*logs, *first[free:]])
