@@ -1,16 +1,24 @@
 /* A model of windows in a stream. */
 
-/* The status of the last intervals together, with that of a new one; old ones are forgotten. */
-static int noted(uint8_t *status, uint32_t *seen, int now)
+/* Notes the status of an interval; those that have left the window are forgotten. */
+static void noted(uint8_t *status, uint32_t *seen, int now)
 {
-    int all = now;
     unsigned t;
     for (t = 0; t + 1 < MODEL_INTERVALS; ++t) {
         status[t] = status[t + 1];
-        all |= status[t];
     }
     status[MODEL_INTERVALS - 1] = (uint8_t)now;
     *seen += *seen < MODEL_INTERVALS;
+}
+
+/* The status of the last intervals together. */
+static int all_noted(const uint8_t *status)
+{
+    int all = MODEL_OK;
+    unsigned t;
+    for (t = 0; t < MODEL_INTERVALS; ++t) {
+        all |= status[t];
+    }
     return told(all);
 }
 
@@ -48,20 +56,25 @@ void model_begin_window(model_window *state)
     }
 }
 
-int model_push_interval(model_window *state, const float *x, RESULTS, void *scratch)
+/* Keeps what is computed of an interval. */
+static void keep_interval(model_window *state, const float *x, work *w)
 {
-    work *w = scratch;
-    int status;
     unsigned t, i;
     for (t = 0; t + 1 < MODEL_INTERVALS; ++t) {
         for (i = 0; i < FOUND; ++i) {
             state->found[t][i] = state->found[t + 1][i];
         }
     }
+    noted(state->status, &state->seen, interval(x, state->found[MODEL_INTERVALS - 1], w));
 #if NOVELTY
     note(x, state->summary);
 #endif
-    status = noted(state->status, &state->seen, interval(x, state->found[MODEL_INTERVALS - 1], w));
+}
+
+static int finish_window(model_window *state, RESULTS, work *w)
+{
+    int status = all_noted(state->status);
+    unsigned t;
     if (state->seen < MODEL_INTERVALS) {
         return status | unready(WRITTEN);
     }
@@ -81,6 +94,12 @@ int model_push_interval(model_window *state, const float *x, RESULTS, void *scra
     return status;
 }
 
+int model_push_interval(model_window *state, const float *x, RESULTS, void *scratch)
+{
+    keep_interval(state, x, scratch);
+    return finish_window(state, WRITTEN, scratch);
+}
+
 void model_begin_run(model_running *state)
 {
     unsigned t;
@@ -91,11 +110,11 @@ void model_begin_run(model_running *state)
     }
 }
 
-int model_run_interval(model_running *state, const float *x, RESULTS, void *scratch)
+/* Goes on by an interval. */
+static void carry_interval(model_running *state, const float *x, work *w)
 {
-    work *w = scratch;
-    int status = noted(state->status, &state->seen, interval(x, w->found, w));
     unsigned t, k;
+    noted(state->status, &state->seen, interval(x, w->found, w));
 #if NOVELTY
     note(x, state->summary);
 #endif
@@ -105,6 +124,12 @@ int model_run_interval(model_running *state, const float *x, RESULTS, void *scra
         }
     }
     recurrent_steps(w->found, state->top[MODEL_TOPS - 1], state->states, w);
+}
+
+static int finish_run(model_running *state, RESULTS, work *w)
+{
+    int status = all_noted(state->status);
+    unsigned t, k;
     if (state->seen < MODEL_INTERVALS) {
         return status | unready(WRITTEN);
     }
@@ -130,4 +155,10 @@ int model_run_interval(model_running *state, const float *x, RESULTS, void *scra
     status |= unsure(status, JUDGED);
 #endif
     return status;
+}
+
+int model_run_interval(model_running *state, const float *x, RESULTS, void *scratch)
+{
+    carry_interval(state, x, scratch);
+    return finish_run(state, WRITTEN, scratch);
 }
