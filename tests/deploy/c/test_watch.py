@@ -21,7 +21,7 @@ from rdeepsense.status import Status
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
-MODELS = range(30) if LONG else range(3)
+MODELS = range(30) if LONG else range(2)
 SANITISED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
@@ -95,7 +95,7 @@ def pointer(array: Any) -> ctypes.c_void_p:
 
 
 def test_tables_stay_within_eight_kilobytes() -> None:
-    for seed in range(4):
+    for seed in range(3):
         for drawn in (table(seed), draw_deepsense(seed)):
             _, source = watched(drawn.estimator, drawn.X)
             own = [t for t in source.tables if "_novelty_" in t.name and "centre" not in t.name]

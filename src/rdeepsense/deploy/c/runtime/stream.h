@@ -65,10 +65,10 @@ static void keep_interval(model_window *state, const float *x, work *w)
             state->found[t][i] = state->found[t + 1][i];
         }
     }
+    noted(state->status, &state->seen, interval(x, state->found[MODEL_INTERVALS - 1], w));
 #if NOVELTY
     note(x, state->summary);
 #endif
-    noted(state->status, &state->seen, interval(x, state->found[MODEL_INTERVALS - 1], w));
 }
 
 static int finish_window(model_window *state, RESULTS, work *w)
@@ -114,10 +114,10 @@ void model_begin_run(model_running *state)
 static void carry_interval(model_running *state, const float *x, work *w)
 {
     unsigned t, k;
+    noted(state->status, &state->seen, interval(x, w->found, w));
 #if NOVELTY
     note(x, state->summary);
 #endif
-    noted(state->status, &state->seen, interval(x, w->found, w));
     for (t = 0; t + 1 < MODEL_TOPS; ++t) {
         for (k = 0; k < TOP; ++k) {
             state->top[t][k] = state->top[t + 1][k];
