@@ -84,6 +84,16 @@ def test_the_tests_in_c_pass(machine: Machine, level: str, tmp_path: Path) -> No
     machine.run(tmp_path, "./int8")
 
 
+@pytest.mark.parametrize("march", ["armv8-a", "armv8.2-a+dotprod", "armv8.6-a"])
+def test_sanitisers_find_nothing(march: str, tmp_path: Path) -> None:
+    flags = ["-O1", f"-march={march}", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    files = [f"-I{RUNTIME}", str(IN_C / "int8_test.c"), "-o", "int8"]
+    run(["aarch64-linux-gnu-gcc", *STRICT, *flags, *files], tmp_path)
+    # Leaks cannot be looked for under an emulator.
+    emulator = ["env", "ASAN_OPTIONS=detect_leaks=0", "qemu-aarch64", "-cpu", "max"]
+    run([*emulator, "-L", "/usr/aarch64-linux-gnu", "./int8"], tmp_path)
+
+
 VECTORS = [machine for machine in newest() if machine.name == "riscv64 V 128"]
 
 
