@@ -26,6 +26,7 @@ from deploy.targets.shapes import ROWS, Shape
 from deploy.targets.test_machines import instructions
 
 from rdeepsense.deploy.c.assemble import RUNTIME
+from rdeepsense.deploy.c.source import Source
 
 EVERY = [*CORTEX, *LINUX, *MORE, PLAIN_WASM, SIMD, *newest()]
 NET_A = (16, 500, 500, 500, 4)
@@ -59,13 +60,15 @@ def test_random_models_have_the_bits_of_plain_c(seed: int, tmp_path: Path) -> No
     run(["gcc", *STRICT, "-O2", "-U__SSE2__", *files], folder)
     plain = run(["./rows"], folder)
     assert len(plain.splitlines()) == 2 * ROWS * source.folded.facts.outputs
-    for name, text in (("many.c", source.code(many=True)), ("many_rows.c", MANY_ROWS)):
-        (folder / name).write_text(text)
+    wide = Source(source.folded, source.network, sure=source.sure, many=True)
+    (folder / "many.c").write_text(wide.code())
+    (folder / "many_weights.c").write_text(wide.weights())
+    (folder / "many_rows.c").write_text(MANY_ROWS)
     for machine in EVERY:
         machine.build(folder, *files, *machine.link)
         assert machine.run(folder, "./rows") == plain, f"{machine.name}: {shape}"
         if machine not in CORTEX:
-            many = ["many_rows.c", "many.c", "weights.c", *machine.link, "-o", "many"]
+            many = ["many_rows.c", "many.c", "many_weights.c", *machine.link, "-o", "many"]
             machine.build(folder, *many)
             assert machine.run(folder, "./many") == plain, f"{machine.name}, many rows: {shape}"
 

@@ -6,7 +6,7 @@ static void add_all(const int8_t *w, const uint8_t *x, unsigned groups, unsigned
 {
     unsigned o;
     for (o = 0; o < outputs; o += BLOCK) {
-        const unsigned n = outputs - o < BLOCK ? outputs - o : BLOCK;
+        const unsigned n = block_of(outputs, o);
         add_block(w, x, groups, n, sum + o);
         w += 4 * groups * n;
     }

@@ -21,9 +21,9 @@ typedef struct {
 #endif
 
 /* How many outputs the block that begins with this one has. */
-static inline unsigned block_of(const layer *l, unsigned first)
+static unsigned block_of(unsigned outputs, unsigned first)
 {
-    return l->outputs - first < BLOCK ? l->outputs - first : BLOCK;
+    return outputs - first < BLOCK ? outputs - first : BLOCK;
 }
 
 /* For loops of a few instructions. */

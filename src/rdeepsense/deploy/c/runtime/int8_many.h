@@ -16,7 +16,7 @@ static void networks(const float *x, unsigned rows, work *w, int *status)
         begin_inputs(layers, w[r].sum);
     }
     for (o = 0; o < layers[0].outputs; o += BLOCK) {
-        const unsigned n = block_of(layers, o);
+        const unsigned n = block_of(layers[0].outputs, o);
         const int8_t *from = layers[0].weight + (size_t)4 * layers[0].groups * o;
         for (r = 0; r < rows; ++r) {
             add_first(from, w[r].byte, w[r].room.low, layers[0].groups, n, w[r].sum + o);
@@ -35,7 +35,7 @@ static void networks(const float *x, unsigned rows, work *w, int *status)
 #endif
         }
         for (o = 0; o < layers[l].outputs; o += BLOCK) {
-            const unsigned n = block_of(layers + l, o);
+            const unsigned n = block_of(layers[l].outputs, o);
             const int8_t *from = layers[l].weight + (size_t)4 * layers[l].groups * o;
             for (r = 0; r < rows; ++r) {
 #ifdef SKIPPING

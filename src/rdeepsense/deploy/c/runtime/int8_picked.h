@@ -6,7 +6,7 @@ static void add_products(const layer *l, const uint8_t *x, uint16_t *room, int32
     const int8_t *w = l->weight;
     unsigned o;
     for (o = 0; o < l->outputs; o += BLOCK) {
-        const unsigned n = block_of(l, o);
+        const unsigned n = block_of(l->outputs, o);
         add_some(w, x, &p, n, sum + o);
         w += 4 * l->groups * n;
     }
@@ -27,7 +27,7 @@ static void add_inputs(const layer *l, const uint8_t *high, const uint8_t *low,
     unsigned o;
     begin_inputs(l, sum);
     for (o = 0; o < l->outputs; o += BLOCK) {
-        const unsigned n = block_of(l, o);
+        const unsigned n = block_of(l->outputs, o);
         add_first(w, high, low, l->groups, n, sum + o);
         w += 4 * l->groups * n;
     }
