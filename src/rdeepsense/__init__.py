@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rdeepsense import deploy, heads, metrics, networks
+    from rdeepsense import deploy, heads, metrics, networks, plot
     from rdeepsense.calibration.reject import RejectOption
     from rdeepsense.deploy.budget import Budget
     from rdeepsense.deploy.export import export
@@ -98,7 +98,7 @@ _EXPORTS = {
     "windows": "windowing",
     "wrap": "estimators.wrap",
 }
-_MODULES = ("deploy", "heads", "metrics", "networks")
+_MODULES = ("deploy", "heads", "metrics", "networks", "plot")
 
 __all__ = [
     "Budget",
@@ -145,6 +145,7 @@ __all__ = [
     "load",
     "metrics",
     "networks",
+    "plot",
     "plot_front",
     "plot_selection",
     "profile",

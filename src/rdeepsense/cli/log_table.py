@@ -14,8 +14,9 @@ from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.targets import check_classes
 from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
 from rdeepsense.cli.split_windows import apart, split_groups
-from rdeepsense.cli.verdict import judge, report
+from rdeepsense.cli.verdict import report
 from rdeepsense.errors import InputError
+from rdeepsense.reporting.verdict import judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

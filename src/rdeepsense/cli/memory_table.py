@@ -22,7 +22,8 @@ from rdeepsense.cli.reading.table import Table
 from rdeepsense.cli.reading.targets import check_classes, read_targets
 from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
 from rdeepsense.cli.split import split_off
-from rdeepsense.cli.verdict import judge, report
+from rdeepsense.cli.verdict import report
+from rdeepsense.reporting.verdict import judge
 
 if TYPE_CHECKING:
     import polars as pl

@@ -173,6 +173,10 @@ class DistributionEstimator(BaseEstimator):
         """Return the predictive distribution of each row."""
         raise NotImplementedError
 
+    def as_rows(self, X: ArrayLike) -> NDArray[Any]:
+        """Return X as the checked numbers and codes that `predict_rows` takes."""
+        return self._rows(X)
+
     def predict_rows(self, rows: NDArray[Any], samples: int | None = None) -> AnyDistribution:
         """Return the predictive distribution of rows that are known to be numbers and codes."""
         if samples is not None:

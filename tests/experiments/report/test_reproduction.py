@@ -22,10 +22,11 @@ from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.paper.trainings import EnergySource
 from rdeepsense.experiments.report import reproduction
 from rdeepsense.experiments.report.alpha_figures import alpha_study
+from rdeepsense.experiments.report.blocks import Text
 from rdeepsense.experiments.report.calibration_panels import calibration
 from rdeepsense.experiments.report.cell_text import area, choices, number, span
 from rdeepsense.experiments.report.cost_figures import cost, quality
-from rdeepsense.experiments.report.document import Text, sections
+from rdeepsense.experiments.report.document import sections
 from rdeepsense.experiments.report.fault_figures import answered, fault_map, flagged
 from rdeepsense.experiments.report.markdown import markdown, plain
 from rdeepsense.experiments.report.method_styles import representatives, style
