@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rdeepsense.live import Live, Prediction
     from rdeepsense.plot.front import plot_front
     from rdeepsense.plot.selection import plot_selection
+    from rdeepsense.reporting.report import ModelReport, report
     from rdeepsense.scoring import ScoringRule
     from rdeepsense.status import Status
     from rdeepsense.windowing import Recipe, WindowReport, Windows, windows
@@ -90,6 +91,8 @@ _EXPORTS = {
     "RejectOption": "calibration.reject",
     "plot_front": "plot.front",
     "plot_selection": "plot.selection",
+    "ModelReport": "reporting.report",
+    "report": "reporting.report",
     "ScoringRule": "scoring",
     "Status": "status",
     "Recipe": "windowing",
@@ -120,6 +123,7 @@ __all__ = [
     "MissingExtraError",
     "Mixture",
     "ModelFileError",
+    "ModelReport",
     "Prediction",
     "RDeepSenseClassifier",
     "RDeepSenseError",
@@ -149,6 +153,7 @@ __all__ = [
     "plot_front",
     "plot_selection",
     "profile",
+    "report",
     "windows",
     "wrap",
 ]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rdeepsense.arrays import Booleans
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
+    from rdeepsense.fitting.peer_record import Peers
     from rdeepsense.windowing import Recipe, Windows
 
 
@@ -160,6 +161,15 @@ class LogTable:
         verdicts = judge(dist, y, self.targets, self.y[self.rest], groups)
         report(terminal, verdicts)
         return ClosingScores(rows, "held_out", scores, verdicts, figures)
+
+    def peers(self, model: Estimator) -> Peers | None:
+        """Score simple models beside it, fitted on its windows; None without test windows."""
+        from rdeepsense.reporting.peers import compare
+
+        if not self.test.any():
+            return None
+        train, test = ((taken(self.windows, part), self.y[part]) for part in (self.rest, self.test))
+        return compare(model, train, test, self.group[self.rest], self.group[self.test])
 
 
 def taken(windows: Windows, chosen: Booleans) -> Windows:

@@ -14,6 +14,7 @@ from rdeepsense.errors import require
 from rdeepsense.experiments.report.pictures import Panel, Picture, finish, rows
 from rdeepsense.metrics.selective import risk_coverage
 from rdeepsense.plot.figures import BLUE, GREY, INK, SMALL, VERMILION
+from rdeepsense.reporting.drift import find_drift
 from rdeepsense.reporting.shares import Share
 from rdeepsense.reporting.subject import Subject
 
@@ -119,6 +120,26 @@ def parts(
     )  # fmt: skip
 
 
+def over_time(subject: Subject, shares: Sequence[Share], prefix: str) -> Picture:
+    """Draw the share that held in each block of time, and where it changed."""
+    drift = find_drift(subject)
+    changed = drift is not None and drift.drifts
+    what = "right" if subject.is_classes else "inside the 90 % interval"
+    told = "A change was found." if changed else "No change was found."
+    return Picture(
+        f"{prefix}-time",
+        f"{subject.name}: {'accuracy' if subject.is_classes else 'coverage'} by {subject.timed_by}",
+        "Blocks of equal numbers of rows, on the band of a true model. A step or a slope is a "
+        "model that no longer fits" + ("; the dotted line is where it began." if changed else "."),
+        "",
+        (Panel("", partial(_over_time, subject=subject, shares=shares,
+                           at=drift.row if changed and drift is not None else None,
+                           label=f"rows {what} (%)"), SIZE),),
+        says=f"From {100 * shares[0].share:.0f} % in the first to {100 * shares[-1].share:.0f} % "
+        f"in the last of {len(shares)} blocks. {told}",
+    )  # fmt: skip
+
+
 def _calibration(axes: Axes, subject: Subject) -> None:
     plot.calibration(subject.dist, subject.y, axes)
 
@@ -146,6 +167,34 @@ def _parts(axes: Axes, shares: Sequence[Share], label: str) -> None:
     axes.set_xlim(100 * max(0, least - 0.06), 101.5)
     finish(axes, label, grid="x")
     rows(axes, [f"{one.label} [{one.rows:,}]" for one in shares])
+
+
+def _over_time(
+    axes: Axes, subject: Subject, shares: Sequence[Share], at: int | None, label: str
+) -> None:
+    assert subject.time is not None
+    order = subject.order
+    starts = np.cumsum([0, *(one.rows for one in shares)])
+    middles = subject.time[order[(starts[:-1] + starts[1:]) // 2]]
+    low, high, stated, share = (
+        np.array([100 * getattr(one, key) for one in shares])
+        for key in ("low", "high", "stated", "share")
+    )
+    axes.fill_between(middles, low, high, color=GREY, alpha=0.35, linewidth=0,
+                      label="95 % of true models")  # fmt: skip
+    axes.plot(middles, stated, color=GREY, linewidth=1.2, label="as stated")
+    axes.plot(middles, share, color=BLUE, marker="o", markersize=4.5, linewidth=1.5,
+              label="this model")  # fmt: skip
+    if at is not None:
+        axes.axvline(subject.time[order[at]], color=VERMILION, linestyle=":", linewidth=2)
+    axes.set_ylim(top=101)
+    finish(axes, subject.timed_by, label)
+    if subject.time.dtype.kind == "M":
+        dates = require("matplotlib.dates", "report")
+        locator = dates.AutoDateLocator(maxticks=6)
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    axes.legend(fontsize=SMALL, frameon=False, loc="best")
 
 
 def _confusion(axes: Axes, subject: Subject) -> None:

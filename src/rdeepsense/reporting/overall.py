@@ -30,6 +30,7 @@ from rdeepsense.arrays import Integers
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.experiments.records import Record
 from rdeepsense.reporting.drift import Drift, blocks_of, find_drift
+from rdeepsense.reporting.shares import moment
 from rdeepsense.reporting.subject import Subject
 from rdeepsense.reporting.verdict import ERRORS, UNCLEAR, Verdict, judge
 
@@ -118,16 +119,16 @@ def _why(
         )
     if word == "drifting":
         assert drift is not None
-        what = "rows that are right" if subject.is_classes else "90 % intervals that hold"
+        what = "rows were right" if subject.is_classes else "90 % intervals held"
         return (
-            f"It changed at {subject.timed_by} {drift.at}: of the {what} there were "
-            f"{100 * drift.before:.0f} % before and {100 * drift.after:.0f} % after, {rows} in all."
+            f"It changed about {moment(drift.at)} ({subject.timed_by}): {100 * drift.before:.0f} % "
+            f"of the {what} before, and {100 * drift.after:.0f} % since; {rows} in all."
         )
     factor = verdict.factor
     if word == "too narrow" and factor is not None:
         return f"{held}; they should be {factor:.2f} times as wide."
     if word == "too wide" and factor:
-        return f"{held}; they could be {1 / factor:.2f} times as narrow."
+        return f"{held}; they could be {100 * (1 - factor):.0f} % narrower."
     if word == UNCLEAR:
         return f"{held}, which says little about a model that may hold 90 % or 80 %."
     return f"{held}."
@@ -166,5 +167,5 @@ def _points(
             + ("no time was given." if subject.time is None else "too few rows.")
         )
     elif not drift.drifts:
-        points.append(f"No drift in {drift.blocks} blocks of {subject.timed_by}.")
+        points.append(f"No drift was found in {drift.blocks} blocks by {subject.timed_by}.")
     return points

@@ -23,6 +23,7 @@ from rdeepsense.experiments.peers.hist_boosted import HistBoosted
 from rdeepsense.experiments.text_table import TextTable
 from rdeepsense.fitting.peer_record import LARGEST, PeerRecord, Peers
 from rdeepsense.reporting.figures_table import SHARES, with_error
+from rdeepsense.reporting.inputs import sample
 from rdeepsense.reporting.per_target import by_target, standard_error
 
 OWN, TREES, CONSTANT = "this model", "boosted trees", "a constant"
@@ -36,6 +37,7 @@ SHOWN = {
     "ece": "calibration error",
     "nll": "NLL",
 }
+MOST_ROWS = 50_000  # that the simple ones are fitted on
 MOST_LEVELS = 255  # that the trees take as categories
 
 
@@ -50,6 +52,9 @@ def compare(
     target = model.fitted_.target
     X, X_test = (features(model.as_rows(part[0])) for part in (train, test))
     y, truth = (_labelled(model, part[1], len(own)) for part, own in ((train, X), (test, X_test)))
+    some = sample(len(X), MOST_ROWS, model.fitted_.training.seed)
+    X, y = X[some], y[some]
+    between = None if train_groups is None else train_groups[some]
     own: AnyDistribution = model.predict_dist(test[0])
     records: list[PeerRecord] = []
     names = list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
@@ -57,7 +62,7 @@ def compare(
         before = y if y.ndim == 1 else y[:, place]
         said: dict[str, AnyDistribution] = {OWN: dist}
         said[CONSTANT] = _constant(before, len(y_test), target.classes)
-        trees = _trees(model, X, before, train_groups)
+        trees = _trees(model, X, before, between)
         if trees is not None:
             said[TREES] = trees.predict_dist(X_test)
         losses = {method: _nll(one, y_test) for method, one in said.items()}
@@ -107,11 +112,11 @@ def peers_words(peers: Peers, target: str) -> str:
         one = found.get(method)
         if one is None or one.behind is None:
             continue
-        error = 2 * (one.behind_error or 0.0)
-        side = "better than" if one.behind > error else "worse than" if one.behind < -error else (
-            "not told apart from"
-        )  # fmt: skip
-        told.append(f"{side} {method} ({with_error(one.behind, one.behind_error)} nats)")
+        size = with_error(abs(one.behind), one.behind_error)
+        if abs(one.behind) <= 2 * (one.behind_error or 0.0):
+            told.append(f"not told apart from {method} ({size} nats)")
+        else:
+            told.append(f"{size} nats {'better' if one.behind > 0 else 'worse'} than {method}")
     return f"By its NLL, the model is {' and '.join(told)}." if told else ""
 
 

@@ -26,9 +26,7 @@ from rdeepsense.reporting.surprises import surprises
 from rdeepsense.status import Status, Statuses
 
 ALONG = 4  # inputs that predictions are drawn along
-GROUPS = (
-    "A mean over all may hide a {by} for whom the model is no good. Number of rows in brackets."
-)
+GROUPS = "A mean may hide a {by} that the model is no good for. Number of rows in brackets."
 STD = (
     "The first part are the rows that the model is surest of. Where these are outside of the band, "
     "its certainty is not to be trusted, even if it is right on average."
@@ -37,7 +35,6 @@ RANGE = (
     "Of rows chosen by their truth even a true model misses more at the ends: look for what "
     "differs from one side to the other."
 )
-TIME = "Blocks of equal numbers of rows. A step or a slope is a model that no longer fits."
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +118,11 @@ def _parts(material: Material, place: int) -> list[Block]:
             (by_std, "std", f"stated standard deviation{unit}", STD),
             (by_range, "range", f"range of the truth{unit}", RANGE),
         ]
-    found.append((shares.by_time(subject), "time", subject.timed_by, TIME))
-    return [figures.parts(subject, own, prefix, *told) for own, *told in found if own]
+    blocks: list[Block] = [
+        figures.parts(subject, own, prefix, *told) for own, *told in found if own
+    ]
+    by_time = shares.by_time(subject)
+    return [*blocks, figures.over_time(subject, by_time, prefix)] if by_time else blocks
 
 
 def _errors(material: Material, place: int) -> list[Block]:

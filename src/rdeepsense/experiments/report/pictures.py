@@ -179,8 +179,9 @@ def _figure(width: float, height: float, title: str, size: float, origin: str) -
         engine: Any = figure.get_layout_engine()
         engine.set(w_pad=0.08, h_pad=0.06)
         letters = int(105 / size * (width - BADGE))  # bold ones that fit beside the badge
-        figure.suptitle(fill(title, letters) or " ", x=0.1 / width, ha="left", fontsize=size,
-                        fontweight="bold")  # fmt: skip
+        if title or origin:
+            figure.suptitle(fill(title, letters) or " ", x=0.1 / width, ha="left", fontsize=size,
+                            fontweight="bold")  # fmt: skip
         if origin:
             _badge(figure, origin)
         yield figure
