@@ -50,12 +50,12 @@ def importances(
     before = _nll(model, X, y)
     found: list[list[Importance]] = [[] for _ in range(before.shape[1])]
     for column in range(inputs):
-        after = np.zeros_like(before)
+        risen = np.zeros_like(before)
         for _ in range(SHUFFLES):
             changed = X.copy()
             changed[..., column] = X[rng.permutation(len(X))][..., column]
-            after += _nll(model, changed, y) / SHUFFLES
-        for target, own in enumerate((after - before).T):
+            risen += _nll(model, changed, y) - before
+        for target, own in enumerate(risen.T / SHUFFLES):
             error = standard_error(own, between) or 0.0
             found[target].append(Importance(column, float(own.mean()), error))
     return [sorted(own, key=lambda one: -one.increase) for own in found]
