@@ -227,7 +227,7 @@ def test_at_a_glance(results: dict[str, Any]) -> None:
         "– its floor", "Passes",
     ]  # fmt: skip
     assert pressure.rows[0][1] == "11.80 ± 0.14"
-    assert pressure.rows[3][1:] == ["0.0031", "0.0031"]
+    assert pressure.rows[4][1:] == ["0.0031", "0.0031"]
     assert activity.rows[0] == ["Accuracy (%)", "92.0 ± 1.1", "88.5 ± 1.1"]
 
 
