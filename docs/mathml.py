@@ -25,8 +25,10 @@ def on_page_content(content: str, **rest: Any) -> str:
 def _set(found: re.Match[str]) -> str:
     tex = html.unescape(found["tex"]).strip()
     block = found["tag"] == "div"
-    # The formula's own text is kept, for those who copy it or hear it.
     math = convert(tex, display="block" if block else "inline")
+    # The converter leaves the sign behind \bigl and the like as it is written.
+    math = math.replace(r">\{<", ">{<").replace(r">\}<", ">}<")
+    # The formula's own text is kept, for those who copy it or hear it.
     label = html.escape(" ".join(tex.split()), quote=True)
     math = math.replace("<math ", f'<math alttext="{label}" ', 1)
     return f'<div class="formula">{math}</div>' if block else math

@@ -137,7 +137,7 @@ def report(
     )
     called = ", ".join(names)
     return ModelReport(
-        title or f"May {fitted.method} of {called} be trusted?",
+        title or f"{fitted.method}: may its predictions of {called} be trusted?",
         " ".join(filter(None, (about, f"{len(rows):,} labelled rows."))),
         dict(zip(names, verdicts, strict=True)),
         sections(material),
