@@ -13,6 +13,7 @@ from scipy import stats
 import rdeepsense as rds
 from rdeepsense import InputError
 from rdeepsense.distributions import Categorical, Gaussian
+from rdeepsense.plot.curves import binomial_band
 
 
 @pytest.fixture
@@ -108,3 +109,11 @@ def test_refusals(axes: Any) -> None:
             draw(classes, np.zeros(20, int), ax=axes)
     with pytest.raises(InputError, match="x must have one number for each of 20 rows"):
         rds.plot.bands(dist, y, x=np.zeros(3), ax=axes)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 20, 500, 100_000])
+def test_the_band_is_that_of_scipy(rows: int) -> None:
+    levels = np.array([0.01, 0.3, 0.5, 0.9, 0.999])
+    low, high = binomial_band(levels, rows)
+    np.testing.assert_array_equal(np.rint(low * rows), stats.binom.ppf(0.025, rows, levels))
+    np.testing.assert_array_equal(np.rint(high * rows), stats.binom.ppf(0.975, rows, levels))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from rdeepsense import metrics
 from rdeepsense.arrays import Floats, Integers
@@ -99,10 +99,16 @@ def reliability(dist: Categorical, truth: Floats | Integers) -> tuple[Floats, Fl
 
 
 def binomial_band(levels: Floats, rows: int) -> tuple[Floats, Floats]:
-    """Return where the share of `rows` independent rows lies with probability 0.95."""
-    tail = (1 - BAND) / 2
-    low, high = (stats.binom.ppf(q, rows, levels) / rows for q in (tail, 1 - tail))
-    return np.asarray(low, np.float64), np.asarray(high, np.float64)
+    """Return where the share of `rows` independent rows lies with probability 0.95.
+
+    The ends are quantiles of Binomial(rows, level) / rows: the least k with P(K <= k) >= q.
+    """
+    ends = []
+    for q in ((1 - BAND) / 2, (1 + BAND) / 2):
+        above = np.ceil(special.bdtrik(q, rows, levels))
+        below = np.maximum(above - 1, 0)
+        ends.append(np.where(special.bdtr(below, rows, levels) >= q, below, above) / rows)
+    return ends[0], ends[1]
 
 
 def uncertainty_and_loss(dist: AnyDistribution, truth: Floats | Integers) -> tuple[Floats, Floats]:
