@@ -183,7 +183,9 @@ def evaluate_log(
         from rdeepsense.cli.evaluate_report import write_report
 
         own = None if group is None else pl.Series(between or "", group.tolist())
-        starts = pl.Series("start", windows.starts)
+        # Seconds of several recordings may each begin at 0, and put nothing in order.
+        dated = windows.starts.dtype.kind == "M" or not windows.groups
+        starts = pl.Series("start", windows.starts) if dated else None
         about = f"Windows of {path}."
         judged = write_report(terminal, page, model, (X, y), own, starts, None, file, about)
     if json is None:
