@@ -117,3 +117,9 @@ def test_the_band_is_that_of_scipy(rows: int) -> None:
     low, high = binomial_band(levels, rows)
     np.testing.assert_array_equal(np.rint(low * rows), stats.binom.ppf(0.025, rows, levels))
     np.testing.assert_array_equal(np.rint(high * rows), stats.binom.ppf(0.975, rows, levels))
+
+
+def test_a_curve_of_many_rows_stays_light(axes: Any) -> None:
+    dist, y = made(20_000)
+    rds.plot.risk(dist, y, axes)
+    assert len(line(axes, "by stated").get_xdata()) == 1_000

@@ -15,7 +15,7 @@ from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.metrics.checks import as_classes
 from rdeepsense.metrics.selective import risk_coverage
 from rdeepsense.plot.figures import BLUE, GREY, VERMILION
-from rdeepsense.plot.frame import LEGEND, framed, on, one_target
+from rdeepsense.plot.frame import LEGEND, drawn, framed, on, one_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LEVELS = (*(k / 20 for k in range(1, 20)), 0.98, 0.99)
 BAND = 0.95  # of true models lie inside, at each level by itself
 BINS = 10
+MOST_POINTS = 1_000  # of a curve
 FEWEST = 0.1  # of the rows: the risk of fewer is mostly chance
 
 
@@ -69,7 +70,8 @@ def risk(dist: AnyDistribution, y: npt.ArrayLike, ax: Axes | None = None, unit: 
         (loss, GREY, "--", "by the error itself"),
     ):
         kept, remains = risk_coverage(by, loss)
-        enough = kept >= min(FEWEST, kept.max())
+        enough = np.flatnonzero(kept >= min(FEWEST, kept.max()))
+        enough = enough[drawn(len(enough), MOST_POINTS)]
         axes.plot(100 * (1 - kept[enough]), percent * remains[enough], color=colour, linestyle=dash,
                   linewidth=1.8, label=label)  # fmt: skip
     axes.axhline(percent * float(loss.mean()), color=VERMILION, linewidth=1, linestyle=":",

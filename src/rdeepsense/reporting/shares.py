@@ -58,10 +58,9 @@ def by_group(subject: Subject) -> list[Share]:
     """Return the groups, or the twelve that are furthest off, the worst first."""
     if subject.groups is None:
         return []
-    labels, number = np.unique(subject.groups, return_inverse=True)
-    found = [
-        share_of(subject, str(label), np.flatnonzero(number == k)) for k, label in enumerate(labels)
-    ]
+    labels, number, counts = np.unique(subject.groups, return_inverse=True, return_counts=True)
+    parts = np.split(np.argsort(number, kind="stable"), np.cumsum(counts)[:-1])
+    found = [share_of(subject, str(label), part) for label, part in zip(labels, parts, strict=True)]
     found.sort(key=lambda one: -abs(one.share - one.stated) * math.sqrt(one.rows))
     return found[:MOST_GROUPS]
 
