@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rdeepsense import deploy, heads, metrics, networks
+    from rdeepsense import deploy, heads, metrics, networks, plot
     from rdeepsense.calibration.reject import RejectOption
     from rdeepsense.deploy.budget import Budget
     from rdeepsense.deploy.export import export
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rdeepsense.live import Live, Prediction
     from rdeepsense.plot.front import plot_front
     from rdeepsense.plot.selection import plot_selection
+    from rdeepsense.reporting.report import ModelReport, report
     from rdeepsense.scoring import ScoringRule
     from rdeepsense.status import Status
     from rdeepsense.streaming import Decision, Stream
@@ -92,6 +93,8 @@ _EXPORTS = {
     "RejectOption": "calibration.reject",
     "plot_front": "plot.front",
     "plot_selection": "plot.selection",
+    "ModelReport": "reporting.report",
+    "report": "reporting.report",
     "ScoringRule": "scoring",
     "Status": "status",
     "Decision": "streaming",
@@ -103,7 +106,7 @@ _EXPORTS = {
     "windows": "windowing",
     "wrap": "estimators.wrap",
 }
-_MODULES = ("deploy", "heads", "metrics", "networks")
+_MODULES = ("deploy", "heads", "metrics", "networks", "plot")
 
 __all__ = [
     "Budget",
@@ -126,6 +129,7 @@ __all__ = [
     "MissingExtraError",
     "Mixture",
     "ModelFileError",
+    "ModelReport",
     "Prediction",
     "RDeepSenseClassifier",
     "RDeepSenseError",
@@ -153,9 +157,11 @@ __all__ = [
     "load",
     "metrics",
     "networks",
+    "plot",
     "plot_front",
     "plot_selection",
     "profile",
+    "report",
     "windows",
     "wrap",
 ]

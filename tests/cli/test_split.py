@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rdeepsense.cli.per_target import standard_error
 from rdeepsense.cli.split import split_off
 from rdeepsense.errors import InputError
+from rdeepsense.reporting.per_target import standard_error
 
 
 def inputs(rows: int) -> pl.DataFrame:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rdeepsense.cli.by_group import by_group
-from rdeepsense.cli.verdict import WORTH, held, judge, worth_of
 from rdeepsense.distributions import Categorical, Gaussian
+from rdeepsense.reporting.verdict import WORTH, held, judge, worth_of
 
 ROWS = 4000
 BETTER, NO_BETTER, WORSE = WORTH[1], WORTH[0], WORTH[-1]

@@ -255,3 +255,19 @@ def test_samples_of_a_stream_are_no_rows(run: Any, table: dict[str, Any]) -> Non
     done = run("fit", "rows.csv", "--target", "y", "--datetime", "hour", *QUICK)
     assert "inputs    4: when (hour sin), when (hour cos), x, z" in done.out
     assert "warning" not in done.out
+
+
+def test_a_page_about_a_model_of_windows(run: Any, table: dict[str, Any]) -> None:
+    fit(run, "--groups", "user", "--by", "recording")
+    done = run("evaluate", "model.safetensors", "log.parquet", "--report", "page.html")
+    assert done.code == 0, done.err
+    html = Path("page.html").read_text()
+    assert "Windows of log.parquet. 132 labelled rows." in html
+    assert "which classes are taken for which" in html
+    assert "accuracy by user" in html
+    assert "no time was given" in html  # each recording's seconds begin at 0
+    assert "boosted trees" in html  # which fit kept
+    done = run("evaluate", "model.safetensors", "log.parquet", "--target", "amount", "--quiet")
+    assert "--target 'amount': the model predicts 'activity'" in done.err
+    done = run("evaluate", "model.safetensors", "log.parquet", "--report", "p.html", "--time", "t")
+    assert "a log has its time" in done.err

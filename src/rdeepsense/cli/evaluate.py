@@ -10,6 +10,7 @@ import typer
 from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import check_known, labels
+from rdeepsense.cli.evaluate_report import time_column, times, training_pair, write_report
 from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
 from rdeepsense.cli.labelled import target_columns, truth_of
@@ -17,9 +18,11 @@ from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Qui
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.scores import caption, score_model, score_table
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, write_json
-from rdeepsense.cli.verdict import judge, report
+from rdeepsense.cli.verdict import report
 from rdeepsense.cli.window_log import evaluate_log
+from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.records import plain
+from rdeepsense.reporting.verdict import judge
 
 
 def evaluate(
@@ -32,6 +35,18 @@ def evaluate(
     groups: Annotated[
         str | None, typer.Option(help="Column (user, record) that standard errors are between.")
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--report", help="Write a page about the model to this HTML file."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="With --report, the column of times; by default the only one of dates."),
+    ] = None,
+    train: Annotated[
+        Path | None,
+        typer.Option(help="With --report, the table of the fit: simple models are fitted on it."),
+    ] = None,
     missing_mark: MissingMarks = None,
     quiet: Quiet = False,
     overwrite: Overwrite = False,
@@ -39,17 +54,29 @@ def evaluate(
 ) -> None:
     """Score a model's predictions and their uncertainty on a labelled table."""
     terminal = Terminal(quiet, json)
-    check_outputs({"--json": json}, inputs=(model, table), overwrite=overwrite)
+    outputs = {"--json": json, "--report": page}
+    check_outputs(outputs, inputs=(model, table), overwrite=overwrite)
+    if page is not None:
+        require("matplotlib", "report")
+    elif time is not None or train is not None:
+        raise InputError("--time and --train are for the page of --report")
     estimator = load_model(model)
     if estimator.fitted_.recipe is not None:
-        evaluate_log(terminal, estimator, table, target, groups, missing_mark, json)
+        if time is not None or train is not None:
+            raise InputError("--time, --train: a log has its time; its windows take no table")
+        evaluate_log(terminal, estimator, table, target, groups, missing_mark, json, page, model)
         return
     targets = target_columns(estimator, target)
     read = read_table(table, missing_mark or [])
     check_known(read.frame, targets, "--target")
     check_known(read.frame, [groups] if groups else [], "--groups")
     classes = hasattr(estimator, "classes_")
-    found = model_inputs(estimator, read, [*targets, *([groups] if groups else [])])
+    taken = [*targets, *([groups] if groups else [])]
+    timed = None
+    if page is not None:
+        names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+        timed = time_column(read, time, [*taken, *names])
+    found = model_inputs(estimator, read, [*taken, *([timed] if timed else [])])
     found.report(terminal)
     answered = answerable(estimator, found.values)
     report_unanswered(terminal, int((~answered).sum()))
@@ -63,6 +90,23 @@ def evaluate(
     figures = report_groups(terminal, dist, y, targets, groups, group)
     verdicts = judge(dist, y, targets, None, group)
     report(terminal, verdicts)
+    told = None
+    if page is not None:
+        import numpy as np
+        import polars as pl
+
+        told = write_report(
+            terminal,
+            page,
+            estimator,
+            (inputs, y),
+            None if group is None else pl.Series(groups, group.tolist()),
+            times(read, timed, answered) if timed else None,
+            training_pair(estimator, train, targets, missing_mark or []),
+            model,
+            f"Rows of {read.name}.",
+            np.flatnonzero(answered),
+        )
     if json is not None:
         content = {
             "task": "classification" if classes else "regression",
@@ -70,6 +114,7 @@ def evaluate(
             "figures": plain(scores),
             "verdict": plain(verdicts),
             "groups": plain(figures),
+            **({"page": told} if told is not None else {}),
         }
         write_json(json, content)
         if json != STDOUT:

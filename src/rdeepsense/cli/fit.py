@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -293,6 +294,9 @@ def fit(
         if limits is not None:
             terminal.line(budget_line(limits, model.training_))
         closing = source.score(terminal, model)
+        if (peers := source.peers(model)) is not None:
+            model.fitted_ = replace(model.fitted_, peers=peers)
+            model.save(output)
         if kept := len(model.fitted_.kept_rows[0]):
             terminal.line(
                 f"keeps     {kept:,} validation rows, readable, in the file, for exports; "

@@ -10,6 +10,7 @@ import typer
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.export_sizes import export_sizes
 from rdeepsense.cli.inference import load_model
+from rdeepsense.cli.inspect_export import export_facts, tell_export
 from rdeepsense.cli.options import JsonFile, Overwrite, Quiet
 from rdeepsense.cli.scores import NAMES
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table, write_json
@@ -22,7 +23,7 @@ SHOWN = 40  # inputs
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
+    model: Annotated[Path, typer.Argument(help="Model file written by fit, or what export wrote.")],
     quiet: Quiet = False,
     overwrite: Overwrite = False,
     json: JsonFile = None,
@@ -32,6 +33,13 @@ def inspect(
 
     terminal = Terminal(quiet, json)
     check_outputs({"--json": json}, inputs=(model,), overwrite=overwrite)
+    exported = export_facts(model) if model.exists() else None
+    if exported is not None:
+        if json is not None:
+            write_json(json, {"export": str(model), **exported})
+        if json != STDOUT:
+            tell_export(terminal, model, exported)
+        return
     fitted = load_model(model).fitted_
     header, _ = model_file.read(model)
     facts = _facts(fitted, header)
@@ -71,6 +79,7 @@ def _facts(fitted: Fitted, header: Facts) -> Facts:
             if key in training
         },
         "validation": dict(header["validation_scores"]),
+        "peers": None if fitted.peers is None else fitted.peers.to_json(),
         "kept_rows": len(fitted.kept_rows[0]),
         "versions": header.get("versions", {}),
     }
@@ -175,10 +184,12 @@ def _tell_target(terminal: Terminal, target: Facts) -> None:
 def _network(network: Facts | None) -> str:
     if network is None:
         return "none: a Gaussian process"
-    arguments = ", ".join(f"{key} {value}" for key, value in network["arguments"].items())
+    known = network.get("arguments") or {}  # none of a network of the user's own
+    arguments = ", ".join(f"{key} {value}" for key, value in known.items())
     members = f"{network['members']} of " if network.get("members", 1) > 1 else ""
     return (
-        f"{members}{network['class']} ({arguments}), {network['likelihood']} head, "
+        f"{members}{network['class']}{f' ({arguments})' if arguments else ''}, "
+        f"{network['likelihood']} head, "
         f"alpha {network['alpha']}, drop probability {network['drop_prob']}"
     )
 

@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 def target_columns(model: Estimator, given: list[str] | None) -> list[str]:
     """Return the columns with the truth, in the model's order where it knows their names."""
     names = list(model.fitted_.target.names or ())
-    if given and sorted(given) != sorted(names):
-        return given
     if not names:
-        raise InputError("--target: the model file has no names of targets; give them")
+        if not given:
+            raise InputError("--target: the model file has no names of targets; give them")
+        return given
+    if given and sorted(given) != sorted(names):
+        raise InputError(
+            f"--target {', '.join(map(repr, given))}: the model predicts "
+            f"{', '.join(map(repr, names))}; leave --target out, or rename the column of the truth"
+        )
     return names
 
 

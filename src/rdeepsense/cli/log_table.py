@@ -14,8 +14,9 @@ from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.targets import check_classes
 from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
 from rdeepsense.cli.split_windows import apart, split_groups
-from rdeepsense.cli.verdict import judge, report
+from rdeepsense.cli.verdict import report
 from rdeepsense.errors import InputError
+from rdeepsense.reporting.verdict import judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rdeepsense.arrays import Booleans
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
+    from rdeepsense.fitting.peer_record import Peers
     from rdeepsense.windowing import Recipe, Windows
 
 
@@ -159,6 +161,15 @@ class LogTable:
         verdicts = judge(dist, y, self.targets, self.y[self.rest], groups)
         report(terminal, verdicts)
         return ClosingScores(rows, "held_out", scores, verdicts, figures)
+
+    def peers(self, model: Estimator) -> Peers | None:
+        """Score simple models beside it, fitted on its windows; None without test windows."""
+        from rdeepsense.reporting.peers import compare
+
+        if not self.test.any():
+            return None
+        train, test = ((taken(self.windows, part), self.y[part]) for part in (self.rest, self.test))
+        return compare(model, train, test, self.group[self.rest], self.group[self.test])
 
 
 def taken(windows: Windows, chosen: Booleans) -> Windows:

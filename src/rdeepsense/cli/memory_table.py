@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rdeepsense.cli.answerable import without_strange_gaps
+from rdeepsense.cli.answerable import answerable, without_strange_gaps
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import (
     InspectedColumns,
@@ -22,13 +22,15 @@ from rdeepsense.cli.reading.table import Table
 from rdeepsense.cli.reading.targets import check_classes, read_targets
 from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
 from rdeepsense.cli.split import split_off
-from rdeepsense.cli.verdict import judge, report
+from rdeepsense.cli.verdict import report
+from rdeepsense.reporting.verdict import judge
 
 if TYPE_CHECKING:
     import polars as pl
 
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
+    from rdeepsense.fitting.peer_record import Peers
 
 TEST_FRACTION = 0.2
 FLAGGED = "told to the network by a flag"
@@ -150,6 +152,18 @@ class MemoryTable:
         verdicts = judge(dist, y, self.targets, self.y[~test], groups)
         report(terminal, verdicts)
         return ClosingScores(rows, "held_out", scores, verdicts, figures)
+
+    def peers(self, model: Estimator) -> Peers | None:
+        """Score simple models beside it, fitted on its rows; None without test rows."""
+        from rdeepsense.reporting.peers import compare
+
+        if not self.test.any():
+            return None
+        rest, test = ~self.test, self.test.copy()
+        test[test] = answerable(model, self.X.filter(test))
+        own = (None, None) if self.group is None else (self.group[rest], self.group[test])
+        train = (self.X.filter(rest), self.y[rest])
+        return compare(model, train, (self.X.filter(test), self.y[test]), *own)
 
 
 def coded(frame: pl.DataFrame, categories: Sequence[str]) -> pl.DataFrame:

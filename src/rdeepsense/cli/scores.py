@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rdeepsense.cli.per_target import by_target, standard_error
 from rdeepsense.cli.terminal import new_table
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.records import Record
+from rdeepsense.reporting.per_target import by_target, standard_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rdeepsense.cli.by_group import GroupFigures
-    from rdeepsense.cli.verdict import Verdict
     from rdeepsense.distributions import AnyDistribution
     from rdeepsense.estimators.loading import Estimator
+    from rdeepsense.reporting.verdict import Verdict
 
 COVERAGES = (50, 80, 90, 95)
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import some
+from rdeepsense.cli.labelled import target_columns
 from rdeepsense.cli.reading.log import read_log
 from rdeepsense.cli.scores import Scores, caption, known_labels, score_model, score_table
 from rdeepsense.cli.terminal import STDOUT, write_json
-from rdeepsense.cli.verdict import judge, report
+from rdeepsense.cli.verdict import report
 from rdeepsense.cli.writing import write_table
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.records import plain
+from rdeepsense.reporting.verdict import judge
 from rdeepsense.storage import Remote, is_url
 
 if TYPE_CHECKING:
@@ -161,13 +163,16 @@ def evaluate_log(
     groups: str | None,
     sentinels: list[str] | None,
     json: Path | None,
+    page: Path | None = None,
+    file: Path | None = None,
 ) -> None:
     """Score a model on the windows of a labelled log."""
     import numpy as np
 
     recipe = model.fitted_.recipe
     assert recipe is not None
-    if not (target or recipe.label):
+    target = target_columns(model, target) if target else list(recipe.label)
+    if not target:
         raise InputError("--target: the model file has no name of a target; give it")
     windows = log_windows(terminal, model, path, True, target, groups, sentinels)
     y, X = truth_of(model, windows), windows[:]
@@ -187,6 +192,18 @@ def evaluate_log(
     told = report_groups(terminal, dist, y, targets, between, group)
     verdicts = judge(dist, y, targets, None, group)
     report(terminal, verdicts)
+    judged = None
+    if page is not None and file is not None:
+        import polars as pl
+
+        from rdeepsense.cli.evaluate_report import write_report
+
+        own = None if group is None else pl.Series(between or "", group.tolist())
+        # Seconds of several recordings may each begin at 0, and put nothing in order.
+        dated = windows.starts.dtype.kind == "M" or not windows.groups
+        starts = pl.Series("start", windows.starts) if dated else None
+        about = f"Windows of {path}."
+        judged = write_report(terminal, page, model, (X, y), own, starts, None, file, about)
     if json is None:
         return
     content: dict[str, Any] = {
@@ -198,6 +215,7 @@ def evaluate_log(
         "verdict": plain(verdicts),
         "groups": plain(told),
         "windows": windows.report.to_json(),
+        **({"page": judged} if judged is not None else {}),
     }
     write_json(json, content)
     if json != STDOUT:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Index
+from rdeepsense.distributions.notebook import shown_in_notebooks
 from rdeepsense.errors import InputError
 
 
@@ -54,6 +55,9 @@ class Distribution:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape})"
+
+    def _repr_html_(self) -> str:
+        return shown_in_notebooks(self)
 
     def followed_by(self, others: Sequence[Self]) -> Self:
         for name in self._shared:

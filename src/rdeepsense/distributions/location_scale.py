@@ -62,6 +62,12 @@ class LocationScale(Distribution):
         """Yield entries with one and the same Z, and its distribution (centre 0, width 1)."""
         yield ..., self._with(np.zeros(()), np.ones(()))
 
+    def __repr__(self) -> str:
+        if not self.centre.size:
+            return super().__repr__()
+        mean, std = float(np.mean(self.mean)), float(np.mean(self.std))
+        return f"{type(self).__name__}(shape={self.shape}, mean={mean:.4g}, std={std:.4g})"
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.centre.shape

@@ -38,6 +38,7 @@ from rdeepsense.estimators.inputs import (
     first_inputs,
     further_inputs,
 )
+from rdeepsense.estimators.notebook import fitted_html
 from rdeepsense.fitting import store
 from rdeepsense.fitting.adaptation import adapt, check_adaptable
 from rdeepsense.fitting.fitted import Fitted
@@ -173,6 +174,10 @@ class DistributionEstimator(BaseEstimator):
     def predict_dist(self, X: ArrayLike, samples: int | None = None) -> AnyDistribution:
         """Return the predictive distribution of each row."""
         raise NotImplementedError
+
+    def as_rows(self, X: ArrayLike) -> NDArray[Any]:
+        """Return X as the checked numbers and codes that `predict_rows` takes."""
+        return self._rows(X)
 
     def predict_rows(self, rows: NDArray[Any], samples: int | None = None) -> AnyDistribution:
         """Return the predictive distribution of rows that are known to be numbers and codes."""
@@ -324,6 +329,14 @@ class DistributionEstimator(BaseEstimator):
             self.missing != "refuse" if fitted is None else fitted.inputs.missing != "refuse"
         )
         return tags
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Show in a notebook what scikit-learn does, and below it what was fitted."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        fitted = getattr(self, "fitted_", None)
+        if fitted is not None and "text/html" in bundle:
+            bundle["text/html"] += fitted_html(fitted)
+        return bundle
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file, whole or not at all."""

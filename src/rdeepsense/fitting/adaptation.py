@@ -46,7 +46,9 @@ def adapt(fitted: Fitted, X: NDArray[Any], y: NDArray[Any], device: torch.device
         assert fitted.target_scaler is not None
         state = known.state.observed(phi, *_in_scale(dist, y, fitted.target_scaler.scale))
     correction = replace(known, state=state, labels=known.labels + len(y))
-    return replace(fitted, adaptation=state.prior, correction=correction, conformal=None)
+    return replace(
+        fitted, adaptation=state.prior, correction=correction, conformal=None, peers=None
+    )
 
 
 def check_adaptable(fitted: Fitted) -> None:

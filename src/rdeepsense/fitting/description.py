@@ -33,6 +33,7 @@ from rdeepsense.fields import (
     whole,
 )
 from rdeepsense.fitting.epistemic import TOTALS
+from rdeepsense.fitting.peer_record import check_peers
 from rdeepsense.fitting.process import MODELS
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.smoothing import Smoothing
@@ -86,6 +87,7 @@ OPTIONAL = {
     "live": OBJECT,
     "windows": OBJECT,
     "smoothing": OBJECT,
+    "peers": OBJECT,
 }
 PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
 NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}
@@ -185,6 +187,8 @@ def check_header(header: Header) -> None:
             )
     if "smoothing" in header:
         Smoothing.from_json(header["smoothing"])
+    if "peers" in header:
+        check_peers(header["peers"])
     names = header["feature_names"]
     if names is not None and len(names) != features:
         raise InputError(f"feature_names has {len(names)} names for {features} features")

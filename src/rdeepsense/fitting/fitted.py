@@ -32,6 +32,7 @@ from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, networks_di
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.last_hidden import last_hidden
 from rdeepsense.fitting.passes import Forward, Passes, Single
+from rdeepsense.fitting.peer_record import Peers
 from rdeepsense.fitting.process import Process
 from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.spec import AfterTraining
@@ -106,6 +107,7 @@ class Fitted:
     rates: Rates | None = None  # of a live model; None where they were not chosen
     recipe: Recipe | None = None  # how rows are cut from a log; None where nobody said
     smoothing: Smoothing | None = None  # of decisions in a stream; None where no group was left out
+    peers: Peers | None = None  # beside simple models; None where nobody compared
 
     @property
     def networks(self) -> Networks:

@@ -40,6 +40,7 @@ from rdeepsense.fitting.description import (
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
 from rdeepsense.fitting.passes import Passes
+from rdeepsense.fitting.peer_record import Peers
 from rdeepsense.fitting.process import MODELS, Process
 from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.store_networks import check_own, read_networks, write_networks
@@ -121,6 +122,8 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         header["windows"] = fitted.recipe.to_json()
     if fitted.smoothing is not None:
         header["smoothing"] = asdict(fitted.smoothing)
+    if fitted.peers is not None:
+        header["peers"] = model_file.plain(fitted.peers.to_json())
     # What reading would refuse is refused here, before anything is written.
     check_header(json.loads(json.dumps(header)))
     check_tensors(header, {name: np.asarray(array) for name, array in tensors.items()})
@@ -197,6 +200,7 @@ def restore(
         rates,
         Recipe.from_json(header["windows"]) if "windows" in header else None,
         Smoothing.from_json(header["smoothing"]) if "smoothing" in header else None,
+        Peers.from_json(header["peers"]) if "peers" in header else None,
     )
     fitted = fitted.described(*(header.get(name) for name in KEPT))
     try_model(fitted)

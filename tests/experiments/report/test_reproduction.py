@@ -22,10 +22,11 @@ from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.paper.trainings import EnergySource
 from rdeepsense.experiments.report import reproduction
 from rdeepsense.experiments.report.alpha_figures import alpha_study
+from rdeepsense.experiments.report.blocks import Text
 from rdeepsense.experiments.report.calibration_panels import calibration
 from rdeepsense.experiments.report.cell_text import area, choices, number, span
 from rdeepsense.experiments.report.cost_figures import cost, quality
-from rdeepsense.experiments.report.document import Text, sections
+from rdeepsense.experiments.report.document import sections
 from rdeepsense.experiments.report.fault_figures import answered, fault_map, flagged
 from rdeepsense.experiments.report.markdown import markdown, plain
 from rdeepsense.experiments.report.method_styles import representatives, style
@@ -222,10 +223,11 @@ def test_at_a_glance(results: dict[str, Any]) -> None:
     pressure, activity = (glance(read(task)) for task in results["tasks"].values())
     assert pressure.header == ["", "RDeepSense", "RDeepSense-paper"]
     assert [row[0] for row in pressure.rows] == [
-        "MAE (mmHg)", "NLL, full (nats)", "Deviation area", "– its floor", "Passes",
+        "MAE (mmHg)", "NLL, full (nats)", "In the 90\u00a0% interval (%)", "Deviation area",
+        "– its floor", "Passes",
     ]  # fmt: skip
     assert pressure.rows[0][1] == "11.80 ± 0.14"
-    assert pressure.rows[3][1:] == ["0.0031", "0.0031"]
+    assert pressure.rows[4][1:] == ["0.0031", "0.0031"]
     assert activity.rows[0] == ["Accuracy (%)", "92.0 ± 1.1", "88.5 ± 1.1"]
 
 
@@ -566,3 +568,27 @@ def test_a_report_that_was_stopped_half_way_is_not_taken_for_an_old_one(
     assert (tmp_path / "report.html").read_text() != page
     write(first, tmp_path)
     assert (tmp_path / "report.html").read_text() == page
+
+
+def test_the_first_sentence_says_what_was_found(report: Path) -> None:
+    """How many claims hold, and how many intervals; the table at a glance has these too."""
+    results = json.loads((report / "results.json").read_text())
+    verdicts_ = [claim["verdict"] for claim in results["claims"]]
+    opening = (report / "report.md").read_text().splitlines()[2]
+    assert opening.startswith(
+        f"Of {len(verdicts_)} claims of the paper, {verdicts_.count('yes')} hold, "
+        f"{verdicts_.count('no')} do not, and {verdicts_.count('not decidable')} cannot be decided"
+    )
+    share = results["tasks"]["BPEst"]["methods"]["RDeepSense"]["figures"]["coverage_90"]
+    assert f"of the 90 % intervals of RDeepSense, {100 * share:.1f} % (BPEst) hold" in opening
+    shown = glance(read(results["tasks"]["BPEst"])).rows
+    held = next(row for row in shown if row[0].startswith("In the 90"))
+    assert held[1] == f"{100 * share:.1f}"
+
+
+def test_a_section_of_fewer_rows_says_so(report: Path) -> None:
+    results = json.loads((report / "results.json").read_text())
+    for name, one in results["tasks"].items():
+        table = answered(name, read(one), "simulated")
+        assert table is not None
+        assert "are of 150 of the 1,234 test rows" in table.caption

@@ -12,9 +12,17 @@ if TYPE_CHECKING:
 
 
 def in_order(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return the rows in the order of a column: numbers, dates or times of day.
+    """Return the rows in the order of a column of times; rows of one time stay as they were."""
+    import polars as pl
 
-    Rows of one time stay as they were. A cell without a time is refused: its row has no place.
+    places = pl.DataFrame({"time": times_of(frame, name)}).with_row_index("row")
+    return frame[places.sort("time", maintain_order=True)["row"]]
+
+
+def times_of(frame: pl.DataFrame, name: str) -> pl.Series:
+    """Return a column of numbers, dates or times of day as what can be put in order.
+
+    A cell without a time is refused: its row has no place.
     """
     import polars as pl
 
@@ -38,5 +46,4 @@ def in_order(frame: pl.DataFrame, name: str) -> pl.DataFrame:
             f"--time {name!r} has no time in {holes:,} of {len(series):,} rows, first in row {row} "
             f"(the first row is 0), which holds {frame[name][row]!r:.60}"
         )
-    places = pl.DataFrame({"time": series}).with_row_index("row")
-    return frame[places.sort("time", maintain_order=True)["row"]]
+    return series

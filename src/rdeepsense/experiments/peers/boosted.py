@@ -54,10 +54,11 @@ class BoostedPeer(BaseEstimator):
     candidate_: Boosted = field(init=False)
 
     called: ClassVar[str]
+    accepts_nan: ClassVar[bool] = False
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Train on X (rows, features) and y; rows of a group stay on one side; returns self."""
-        table: Floats = check_array(X, dtype=np.float64)
+        table = self._table(X)
         kind = RegressionTarget if self.task == "regression" else ClassTarget
         target: Target
         target, encoded = kind.of(y, len(table), None)
@@ -78,8 +79,13 @@ class BoostedPeer(BaseEstimator):
 
     def predict_dist(self, X: ArrayLike, samples: int | None = None) -> AnyDistribution:
         """Return the calibrated distribution of each row."""
-        table: Floats = check_array(X, dtype=np.float64)
+        table = self._table(X)
         return self._calibration.apply(self._stated(table))
+
+    def _table(self, X: ArrayLike) -> Floats:
+        finite = "allow-nan" if self.accepts_nan else True
+        table: Floats = check_array(X, dtype=np.float64, ensure_all_finite=finite)
+        return table
 
     def _train(self, train: Rows, validation: Rows, seed: int) -> int:
         """Boost; returns the number of trees that the validation rows ask for."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rdeepsense.experiments.paper.results import StudyResults
 from rdeepsense.experiments.paper.task_results import MethodResults, TaskResults
 from rdeepsense.experiments.paper.trainings import EnergySource
 from rdeepsense.experiments.report.alpha_figures import alpha_study
+from rdeepsense.experiments.report.blocks import Block, Card, Claims, Heading, Section, Text
 from rdeepsense.experiments.report.calibration_panels import calibration
 from rdeepsense.experiments.report.cell_text import choices, count
 from rdeepsense.experiments.report.cost_figures import cost, quality
 from rdeepsense.experiments.report.example_figures import examples
 from rdeepsense.experiments.report.fault_figures import ABOUT, answered, fault_map, flagged
 from rdeepsense.experiments.report.method_styles import PAPER, RECOMMENDED, style
-from rdeepsense.experiments.report.pictures import Picture
 from rdeepsense.experiments.report.risk_figures import groups, risk_coverage
 from rdeepsense.experiments.report.spread_figures import spread
 from rdeepsense.experiments.report.summary_tables import (
@@ -31,7 +30,6 @@ from rdeepsense.experiments.report.summary_tables import (
     verdicts,
 )
 from rdeepsense.experiments.report.task_tables import beyond, costs, paper_table
-from rdeepsense.experiments.text_table import TextTable
 
 JUDGED = (
     f"Each claim of the paper, judged on each task that it is about; its RDeepSense is {PAPER} "
@@ -44,51 +42,6 @@ CHOSEN = (
     "Settings, chosen on validation rows where a method leaves them open (one for each training "
     "where they differ):"
 )
-
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph; a list of points where `points` has some."""
-
-    text: str
-    points: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Heading:
-    """A heading inside a section."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Card:
-    """A task at a glance."""
-
-    task: str
-    origin: str
-    table: TextTable
-
-
-@dataclass(frozen=True)
-class Claims:
-    """The verdicts, which the page colours, and behind them what was measured."""
-
-    verdicts: TextTable
-    measurements: TextTable
-
-
-Block = Text | Heading | Card | Claims | TextTable | Picture
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the report; `origin` marks every table in it as simulated or real."""
-
-    name: str
-    title: str
-    origin: str | None
-    blocks: tuple[Block, ...]
 
 
 def sections(results: StudyResults) -> list[Section]:

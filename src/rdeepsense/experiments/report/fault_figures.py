@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rdeepsense.errors import require
-from rdeepsense.experiments.paper.faults import HEALTHY
+from rdeepsense.experiments.paper.faults import HEALTHY, TESTED
 from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.paper.trainings import Faults
 from rdeepsense.experiments.report.cell_text import NONE, number, percent
@@ -82,6 +82,11 @@ def answered(name: str, task: TaskResults, origin: str) -> TextTable | None:
         [label, *(_said(figures.get(kind, {}), classes) for kind in kinds)]
         for label, figures, _ in lines
     ]
+    few = (
+        f" All columns, “healthy” too, are of {min(TESTED, task.rows.test):,} of the "
+        f"{task.rows.test:,} test rows, drawn at random and the same for every method: its figures "
+        "differ from those of all test rows."
+    )
     if classes:
         what, caption = "wrong predictions (%)", "Of the rows with a broken channel."
     else:
@@ -91,7 +96,7 @@ def answered(name: str, task: TaskResults, origin: str) -> TextTable | None:
             "noticed the fault would widen it and keep the 90."
         )
     title = f"{name}, {origin} data: {what}"
-    return TextTable(title, caption, ["Method", *kinds], body)
+    return TextTable(title, caption + few, ["Method", *kinds], body)
 
 
 def _lines(task: TaskResults) -> list[Line]:

@@ -131,5 +131,5 @@ def page(title: str, body: str, style: str = "", script: str = "") -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n{body}\n{last}</body>\n</html>\n"
+        f"<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n{last}</body>\n</html>\n"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdeepsense.experiments.report.document import Card, Claims, Heading, Section, Text
+from rdeepsense.experiments.report.blocks import Banner, Card, Claims, Heading, Section, Text
 from rdeepsense.experiments.report.pictures import Picture
 from rdeepsense.experiments.text_table import TextTable
 
@@ -21,7 +21,10 @@ def markdown(title: str, opening: str, parts: Sequence[Section]) -> str:
         badge = f" ({part.origin} data)" if part.origin else ""
         lines += [f"## {plain(part.title)}{badge}", ""]
         for block in part.blocks:
-            if isinstance(block, Text):
+            if isinstance(block, Banner):
+                lines += [f"**{plain(block.word)}** {plain(block.text)}", ""]
+                lines += [f"- {plain(one)}" for one in block.points]
+            elif isinstance(block, Text):
                 lines += [plain(block.text), "", *(f"- {plain(one)}" for one in block.points)]
             elif isinstance(block, Heading):
                 lines.append(f"### {plain(block.text)}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
-from rdeepsense.experiments.report.document import Block, Card, Claims, Heading, Section, Text
+from rdeepsense.experiments.report.blocks import Banner, Block, Card, Claims, Heading, Section, Text
 from rdeepsense.experiments.report.html import SORTING, Markup, page, table
 from rdeepsense.experiments.report.pictures import Picture, svgs
 from rdeepsense.experiments.text_table import TextTable
@@ -33,6 +33,12 @@ nav a:hover { border-color: var(--accent); }
   padding: .1rem .55rem; white-space: nowrap; vertical-align: middle; }
 .simulated, .verdict-no { color: var(--no); } .real, .verdict-yes { color: var(--yes); }
 .verdict-open { color: var(--soft); }
+.banner { background: var(--card); border: 1px solid var(--line); border-left: .4rem solid;
+  border-radius: .6rem; padding: .75rem 1rem; margin: 1rem 0; }
+.banner p { max-width: 60rem; margin: 0; color: var(--ink); } .banner strong { font-size: 1.35rem;
+  display: block; } .banner ul { color: var(--ink); margin: .5rem 0 0; }
+.good, .good strong { color: var(--yes); } .bad, .bad strong { color: var(--no); }
+.open, .open strong { color: var(--soft); }
 .cards { display: grid; gap: 1rem; margin: 1rem 0;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
 .card, figure { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; }
@@ -114,6 +120,13 @@ def _block(block: Block, origin: str | None) -> str:
         case Text():
             points = "".join(f"<li>{escape(one)}</li>" for one in block.points)
             return f"<p>{escape(block.text)}</p>" + (f"<ul>{points}</ul>" if points else "")
+        case Banner():
+            points = "".join(f"<li>{escape(one)}</li>" for one in block.points)
+            return (
+                f'<div class="banner {escape(block.tone, quote=True)}" role="note">'
+                f"<p><strong>{escape(block.word)}</strong> {escape(block.text)}</p>"
+                + (f"<ul>{points}</ul></div>" if points else "</div>")
+            )
         case Heading():
             return f'<h3 class="part">{escape(block.text)}</h3>'
         case Card():

@@ -64,7 +64,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels under one title. `origin` ("simulated" or "real") is written into the picture."""
+    """Panels under one title.
+
+    `origin` ("simulated" or "real") is written into the picture, unless it is empty. `says` is what
+    a reader who cannot see it should know, beside the title.
+    """
 
     name: str
     title: str
@@ -72,6 +76,7 @@ class Picture:
     origin: str
     panels: tuple[Panel, ...]
     columns: int = COLUMNS
+    says: str = ""
     same_rows: bool = False  # the panels of a line share the labels of their rows
 
 
@@ -103,7 +108,8 @@ def svgs(picture: Picture) -> list[str]:
             panel.draw(axes)
             figure.patch.set_facecolor("none")
             axes.patch.set_facecolor("none")
-        words = filter(None, (picture.title, panel.title, f"({picture.origin} data)"))
+        kind = f"({picture.origin} data)" if picture.origin else ""
+        words = filter(None, (picture.title, panel.title, kind, picture.says))
         svg = inline_svg(figure, escape(" ".join(words), quote=True))
         texts.append(_adapted(svg, f"{picture.name}-{number}"))
     return texts
@@ -173,9 +179,11 @@ def _figure(width: float, height: float, title: str, size: float, origin: str) -
         engine: Any = figure.get_layout_engine()
         engine.set(w_pad=0.08, h_pad=0.06)
         letters = int(105 / size * (width - BADGE))  # bold ones that fit beside the badge
-        figure.suptitle(fill(title, letters) or " ", x=0.1 / width, ha="left", fontsize=size,
-                        fontweight="bold")  # fmt: skip
-        _badge(figure, origin)
+        if title or origin:
+            figure.suptitle(fill(title, letters) or " ", x=0.1 / width, ha="left", fontsize=size,
+                            fontweight="bold")  # fmt: skip
+        if origin:
+            _badge(figure, origin)
         yield figure
         engine.execute(literal(figure))
         figure.set_layout_engine(None)  # or every file that is saved draws everything twice

@@ -10,6 +10,7 @@ from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.paper import published
 from rdeepsense.experiments.paper.results import StudyResults
 from rdeepsense.experiments.report.document import sections
+from rdeepsense.experiments.report.finding import finding
 from rdeepsense.experiments.report.markdown import markdown
 from rdeepsense.experiments.report.page import report_page
 from rdeepsense.experiments.report.pictures import Picture, whole
@@ -63,12 +64,13 @@ def _written(stamp: Path, digest: str) -> list[Path]:
 
 
 def _opening(results: StudyResults) -> str:
-    """Return what the report is of, on what data, and at what preset."""
+    """Return what was found, and what the report is of, on what data, and at what preset."""
     simulated = [name for name, task in results.tasks.items() if task.simulated]
     real = [name for name, task in results.tasks.items() if not task.simulated]
     words = [
+        *filter(None, [finding(results)]),
         f"The evaluation of the paper ({published.SOURCE}), run again: its tables and figures, "
-        "ours beside the paper's, and what the paper does not report."
+        "ours beside the paper's, and what the paper does not report.",
     ]
     if simulated:
         words.append(

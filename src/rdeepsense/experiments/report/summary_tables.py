@@ -9,7 +9,7 @@ from rdeepsense.experiments.paper import published
 from rdeepsense.experiments.paper.claims import ClaimVerdict
 from rdeepsense.experiments.paper.study import PartSizes, TargetRange
 from rdeepsense.experiments.paper.task_results import TaskResults
-from rdeepsense.experiments.report.cell_text import NONE, area, count, number, plain, span
+from rdeepsense.experiments.report.cell_text import NONE, area, count, number, percent, plain, span
 from rdeepsense.experiments.report.method_styles import PAPER, RECOMMENDED
 from rdeepsense.experiments.report.task_tables import ours
 from rdeepsense.experiments.text_table import TextTable
@@ -36,6 +36,9 @@ def glance(task: TaskResults) -> TextTable:
         else line(f"MAE ({task.unit or 'units of the target'})", "mae"),
         line("NLL, full (nats)", "nll"),
     ]
+    if any(one.get("coverage_90") is not None for one in figures):
+        held = [percent(one.get("coverage_90")) for one in figures]
+        rows.append(["In the 90\u00a0% interval (%)", *held])
     if task.floor is not None:
         rows.append(["Deviation area", *(area(one) for one in figures)])
         rows.append(["– its floor", *[f"{task.floor:.4f}"] * len(figures)])

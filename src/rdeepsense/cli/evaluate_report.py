@@ -1,0 +1,104 @@
+"""`rdeepsense evaluate --report page.html`: the page about a model, from its file and a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rdeepsense.cli.answerable import answerable, rows_of
+from rdeepsense.cli.columns import check_known
+from rdeepsense.cli.inference import Inputs, model_inputs
+from rdeepsense.cli.labelled import truth_of
+from rdeepsense.cli.reading.dates import as_dates
+from rdeepsense.cli.reading.table import Table, read_table
+from rdeepsense.cli.reading.times import times_of
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from rdeepsense.arrays import Booleans
+    from rdeepsense.cli.terminal import Terminal
+    from rdeepsense.estimators.loading import Estimator
+
+    Pair = tuple[Inputs, NDArray[Any]]
+
+
+def time_column(table: Table, named: str | None, taken: list[str]) -> str | None:
+    """Return the column of times: the one named, or the only column of dates that is free."""
+    if named is not None:
+        check_known(table.frame, [named], "--time")
+        return named
+    free = [name for name in table.frame.columns if name not in taken]
+    found = [name for name in free if _is_dates(table.frame[name])]
+    return found[0] if len(found) == 1 else None
+
+
+def times(table: Table, name: str, chosen: Booleans) -> pl.Series:
+    """Return the times of some rows, called as their column is; durations are in seconds."""
+    import polars as pl
+
+    series = times_of(table.frame, name)
+    if series.dtype == pl.Duration:
+        series = series.dt.total_microseconds() / 1e6
+    elif series.dtype == pl.Time:
+        series = series.cast(pl.Int64) / 1e9
+    elif series.dtype == pl.Date:
+        series = series.cast(pl.Datetime)
+    return series.filter(pl.Series(chosen)).alias(name)
+
+
+def training_pair(
+    model: Estimator, path: Path | None, targets: list[str], marks: list[str]
+) -> Pair | None:
+    """Read the table of --train as `evaluate` reads the other one."""
+    if path is None:
+        return None
+    read = read_table(path, marks)
+    check_known(read.frame, targets, "--target")
+    values = model_inputs(model, read, targets).values
+    chosen = answerable(model, values)
+    return rows_of(values, chosen), truth_of(model, read, targets)[chosen]
+
+
+def write_report(
+    terminal: Terminal,
+    page: Path,
+    model: Estimator,
+    pair: tuple[Any, NDArray[Any]],
+    groups: pl.Series | None,
+    time: pl.Series | None,
+    train: Any,
+    file: Path,
+    about: str,
+    row_numbers: NDArray[Any] | None = None,
+) -> dict[str, object]:
+    """Write the page; returns its verdicts as plain data."""
+    from rdeepsense.reporting.report import report
+
+    called = ", ".join(model.fitted_.target.names or ())
+    of = f" of {called}" if called else ""
+    found = report(
+        model,
+        *pair,
+        groups=groups,
+        time=time,
+        train=train,
+        title=f"{file.name}: may its predictions{of} be trusted?",
+        about=about,
+        row_numbers=row_numbers,
+    )
+    found.save(page)
+    for name, verdict in found.verdicts.items():
+        terminal.line(f"page      {name}: {verdict.word}")
+    terminal.line(f"wrote {page}")
+    return {name: verdict.to_json() for name, verdict in found.verdicts.items()}
+
+
+def _is_dates(series: pl.Series) -> bool:
+    import polars as pl
+
+    parsed = as_dates(series)
+    if parsed is None or parsed[1] or parsed[0].null_count():
+        return False
+    return parsed[0].dtype == pl.Date or isinstance(parsed[0].dtype, pl.Datetime)

@@ -1,0 +1,174 @@
+"""`rdeepsense.report`: labelled rows in, a page about the model out."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rdeepsense.data.checks import check_length
+from rdeepsense.data.kinds import GROUPS, plain
+from rdeepsense.errors import InputError
+from rdeepsense.estimators.base import fitted_model
+from rdeepsense.estimators.loading import Estimator
+from rdeepsense.experiments.report.blocks import Section
+from rdeepsense.experiments.report.page import report_page
+from rdeepsense.files import write_whole
+from rdeepsense.fitting.target import Target
+from rdeepsense.reporting.importance import importances
+from rdeepsense.reporting.overall import Overall, overall
+from rdeepsense.reporting.peers import compare
+from rdeepsense.reporting.per_target import by_target
+from rdeepsense.reporting.sections import Material, sections
+from rdeepsense.reporting.subject import Subject
+
+FEWEST_ROWS = 20
+TRAIN = "of this page, the simple ones fitted on the training rows given"
+FIT = "that fit kept for its closing figures"
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """A page about a model: its verdicts by target, and the sections that say why.
+
+    ``html()`` is one file that needs nothing but itself, and ``save(path)`` writes it.
+    """
+
+    title: str
+    opening: str
+    verdicts: dict[str, Overall]
+    sections: Sequence[Section]
+
+    def html(self) -> str:
+        """Return the page."""
+        return report_page(self.title, self.opening, self.sections)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, whole or not at all; returns its path."""
+        target = Path(path)
+        write_whole(target, self.html())
+        return target
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name}: {one.word}" for name, one in self.verdicts.items())
+        return f"ModelReport({found})"
+
+    def _repr_html_(self) -> str:
+        points = "".join(
+            f"<li><b>{escape(name)}: {escape(one.word)}.</b> {escape(one.why)}</li>"
+            for name, one in self.verdicts.items()
+        )
+        return f"<ul>{points}</ul><small>save(path) writes the page.</small>"
+
+
+def report(
+    model: Estimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    train: tuple[ArrayLike, ArrayLike] | None = None,
+    title: str | None = None,
+    about: str = "",
+    row_numbers: ArrayLike | None = None,
+) -> ModelReport:
+    """Judge a fitted model on labelled rows that it was not trained on, as a page.
+
+    It has the verdict (good, too wide, too narrow, useless, drifting), calibration, coverage by
+    part of the table, residuals, the most surprising rows, what the model goes by, and a constant
+    and boosted trees beside it.
+
+    Parameters
+    ----------
+    X, y : rows and truth as for `evaluate`.
+    groups : user or record of each row: errors are between them.
+    time : a number or date of each row, to find a drift by.
+    train : the (X, y) that the model was trained on; a constant and boosted trees are fitted on it.
+        Without, the page has the comparison that the model's file keeps, if any.
+    title : of the page.
+    about : a sentence on what the rows are.
+    row_numbers : of the rows in their table, counted from 0.
+    """
+    fitted = fitted_model(model)
+    rows = model.as_rows(X)
+    if len(rows) < FEWEST_ROWS:
+        raise InputError(f"X has {len(rows)} rows; a report needs {FEWEST_ROWS} or more")
+    target = fitted.target
+    encoded = target.encode(y, len(rows))
+    truth = encoded if target.classes is None else np.asarray(target.classes[encoded])
+    group = None if groups is None else plain("groups", groups, GROUPS)
+    if group is not None:
+        check_length("groups", len(group), len(rows))
+    when = None if time is None else _times(time, len(rows))
+    names = list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
+    dist = model.predict_dist(X)
+    units = _units(target, len(names))
+    subjects = [
+        Subject(name, unit, part, own, group, _name(groups, "group"), when, _name(time, "time"))
+        for (name, part, own), unit in zip(by_target(dist, truth, names), units, strict=True)
+    ]
+    peers, compared = fitted.peers, FIT
+    if train is not None:
+        peers, compared = compare(model, train, (X, y), test_groups=group), TRAIN
+    known = None if train is None else _targets(target, train[1])
+    verdicts = [
+        overall(one, None if known is None else known if known.ndim == 1 else known[:, place])
+        for place, one in enumerate(subjects)
+    ]
+    numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
+    check_length("row_numbers", len(numbers), len(rows))
+    material = Material(
+        model,
+        rows,
+        numbers,
+        fitted.status(rows),
+        subjects,
+        verdicts,
+        importances(model, rows, encoded, group, fitted.training.seed),
+        peers,
+        compared,
+    )
+    called = ", ".join(names)
+    return ModelReport(
+        title or f"{fitted.method}: may its predictions of {called} be trusted?",
+        " ".join(filter(None, (about, f"{len(rows):,} labelled rows."))),
+        dict(zip(names, verdicts, strict=True)),
+        sections(material),
+    )
+
+
+def _units(target: Target, count: int) -> Sequence[str]:
+    return target.units or ("",) * count
+
+
+def _targets(target: Target, y: ArrayLike) -> NDArray[Any]:
+    encoded = target.encode(y, len(np.asarray(y)))
+    return encoded if target.classes is None else np.asarray(target.classes[encoded])
+
+
+def _times(time: ArrayLike, rows: int) -> NDArray[Any]:
+    """Return numbers or dates, one for each row."""
+    values = np.asarray(time)
+    check_length("time", len(values), rows)
+    if values.dtype.kind not in "iufM" or values.ndim != 1:
+        raise InputError(
+            f"time is of {values.dtype} with shape {values.shape}; accepted: a number or a date "
+            "for each row"
+        )
+    if (values != values).any():
+        place = int(np.argmax(values != values))
+        raise InputError(f"time lacks a value in row {place} (the first row is 0)")
+    return values
+
+
+def _name(column: object, other: str) -> str:
+    """Return the name that a column of a table brings."""
+    name = getattr(column, "name", None)
+    return name if isinstance(name, str) and name else other

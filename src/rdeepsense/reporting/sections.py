@@ -1,0 +1,208 @@
+"""The sections of a page, in the order in which a reader asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense.distributions import Categorical
+from rdeepsense.estimators.loading import Estimator
+from rdeepsense.experiments.report.blocks import Banner, Block, Heading, Section, Text
+from rdeepsense.experiments.report.pictures import Picture
+from rdeepsense.fitting.peer_record import Peers
+from rdeepsense.reporting import figures, input_figures, shares
+from rdeepsense.reporting.dependence import dependence
+from rdeepsense.reporting.figures_table import figures_table
+from rdeepsense.reporting.importance import Importance
+from rdeepsense.reporting.inputs import InputNames
+from rdeepsense.reporting.overall import Overall
+from rdeepsense.reporting.peers import peers_table, peers_words
+from rdeepsense.reporting.subject import Subject
+from rdeepsense.reporting.surprises import surprises
+from rdeepsense.status import Status, Statuses
+
+ALONG = 4  # inputs that predictions are drawn along
+GROUPS = "A mean may hide a {by} that the model is no good for. Number of rows in brackets."
+STD = (
+    "The first part are the rows that the model is surest of. Where these are outside of the band, "
+    "its certainty is not to be trusted, even if it is right on average."
+)
+RANGE = (
+    "Of rows chosen by their truth even a true model misses more at the ends: look for what "
+    "differs from one side to the other."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What the sections are made from."""
+
+    model: Estimator
+    rows: NDArray[Any]  # numbers and codes
+    numbers: NDArray[Any]  # the places of the rows in their table
+    statuses: Statuses
+    subjects: Sequence[Subject]
+    verdicts: Sequence[Overall]
+    importances: Sequence[Sequence[Importance]]
+    peers: Peers | None
+    compared: str  # on which rows the peers were
+
+    @property
+    def names(self) -> InputNames:
+        """What inputs are called."""
+        return InputNames.of(self.model.fitted_.inputs)
+
+
+def sections(material: Material) -> list[Section]:
+    """Return the whole page."""
+    per_target = (
+        ("calibration", "May it be trusted?", _trust),
+        ("parts", "Where is it off?", _parts),
+        ("errors", "What are its errors like?", _errors),
+        ("surprises", "Which rows surprise it?", _surprises),
+        ("inputs", "What does it go by?", _inputs),
+        ("peers", "Is it worth its trouble?", _peers),
+    )
+    found = [Section("verdict", "Verdict", None, tuple(_verdict(material)))]
+    for name, title, make in per_target:
+        blocks: list[Block] = []
+        for place, subject in enumerate(material.subjects):
+            own = make(material, place)
+            if own and len(material.subjects) > 1 and not _tells_name(own[0]):
+                blocks.append(Heading(subject.name))
+            blocks += own
+        if blocks:
+            found.append(Section(name, title, None, tuple(blocks)))
+    return [*found, Section("model", "The model", None, tuple(_model(material)))]
+
+
+def _tells_name(block: Block) -> bool:
+    return isinstance(block, Picture)
+
+
+def _verdict(material: Material) -> list[Block]:
+    several = len(material.subjects) > 1
+    blocks: list[Block] = []
+    for subject, verdict in zip(material.subjects, material.verdicts, strict=True):
+        word = f"{subject.name}: {verdict.word}" if several else verdict.word.capitalize()
+        blocks.append(Banner(word, verdict.tone, verdict.why, tuple(verdict.points)))
+    if noted := _flagged(material):
+        blocks.append(Text(noted))
+    return [*blocks, *(figures_table(subject) for subject in material.subjects)]
+
+
+def _trust(material: Material, place: int) -> list[Block]:
+    subject, prefix = material.subjects[place], f"t{place}"
+    return [figures.calibration(subject, prefix), figures.risk(subject, prefix)]
+
+
+def _parts(material: Material, place: int) -> list[Block]:
+    subject, prefix = material.subjects[place], f"t{place}"
+    by = subject.grouped_by
+    found: list[tuple[list[shares.Share], str, str, str]] = [
+        (shares.by_group(subject), "groups", by, GROUPS.format(by=by)),
+    ]
+    if isinstance(subject.dist, Categorical):
+        classes = subject.dist.classes
+        labels = range(subject.dist.n_classes) if classes is None else classes.tolist()
+        found.append((shares.by_class(subject, labels), "classes", "true class", RANGE))
+    else:
+        unit = f" ({subject.unit})" if subject.unit else ""
+        by_std = shares.by_value(subject, subject.uncertainty)
+        by_range = shares.by_value(subject, np.asarray(subject.truth, np.float64))
+        found += [
+            (by_std, "std", f"stated standard deviation{unit}", STD),
+            (by_range, "range", f"range of the truth{unit}", RANGE),
+        ]
+    blocks: list[Block] = [
+        figures.parts(subject, own, prefix, *told) for own, *told in found if own
+    ]
+    by_time = shares.by_time(subject)
+    return [*blocks, figures.over_time(subject, by_time, prefix)] if by_time else blocks
+
+
+def _errors(material: Material, place: int) -> list[Block]:
+    subject, prefix = material.subjects[place], f"t{place}"
+    found: list[Block] = [figures.residuals(subject, prefix)]
+    return found if subject.is_classes else [*found, figures.bands(subject, prefix)]
+
+
+def _surprises(material: Material, place: int) -> list[Block]:
+    order = [one.column for one in material.importances[place]]
+    return [
+        surprises(
+            material.subjects[place],
+            material.rows,
+            material.names,
+            order,
+            material.statuses,
+            material.numbers,
+        )
+    ]
+
+
+def _inputs(material: Material, place: int) -> list[Block]:
+    subject, found = material.subjects[place], material.importances[place]
+    names, prefix = material.names, f"t{place}"
+    blocks: list[Block] = [input_figures.importance(subject, found, names, prefix)]
+    if material.rows.ndim != 2:
+        return blocks
+    asked = (
+        dependence(material.model, material.rows, one.column, one.column in names.levels)
+        for one in found[:ALONG]
+    )
+    lines = [one for one in asked if one is not None]
+    if lines:
+        blocks.append(input_figures.along(subject, lines, names, place, prefix))
+    return blocks
+
+
+def _peers(material: Material, place: int) -> list[Block]:
+    peers = material.peers
+    if peers is None:
+        return [
+            Text(
+                "Nobody compared it with simple models: the file is not one that rdeepsense fit "
+                "wrote, or is older. With the training rows (--train TABLE, train=) a constant and "
+                "boosted trees are fitted here."
+            )
+        ] if place == 0 else []  # fmt: skip
+    name = material.subjects[place].name
+    known = list(dict.fromkeys(one.target for one in peers.records))
+    target = name if name in known else known[place]
+    table = peers_table(peers, target, material.compared)
+    return [Text(peers_words(peers, target)), table]
+
+
+def _flagged(material: Material) -> str:
+    flagged = int(np.count_nonzero(material.statuses))
+    if not flagged:
+        return ""
+    unlike = material.statuses & (Status.OUT_OF_RANGE | Status.UNKNOWN_LEVEL)
+    return (
+        f"{flagged:,} of {len(material.rows):,} rows are not as the model knows them "
+        f"({int(np.count_nonzero(unlike)):,} beyond what it was trained on); it answers those as "
+        "unsure as if it knew the training targets alone."
+    )
+
+
+def _model(material: Material) -> list[Block]:
+    fitted = material.model.fitted_
+    training = fitted.training
+    inputs = "channels" if material.rows.ndim == 3 else "inputs"
+    calibration = fitted.calibration
+    factor = "" if calibration is None else f", factor {calibration.summary():.3g}"
+    facts = (
+        f"{fitted.method}, trained on {training.rows:,} rows, validated on "
+        f"{training.validation_rows:,} ({training.validated}), seed {training.seed}.",
+        f"{fitted.inputs.shape[-1]:,} {inputs}; missing values: {fitted.inputs.missing}.",
+        f"Calibrated by {'nothing' if calibration is None else type(calibration).__name__.lower()}"
+        f"{factor}.",
+        "Rows that the model was trained on flatter it: what this page says is true of rows that "
+        "it has not seen.",
+    )
+    return [Text("What the page is about:", facts)]
