@@ -59,8 +59,8 @@ def session(file: Path, rows: Any) -> Callable[[], Any]:
 
 def forms(profiled: ProfiledModel, X: Any) -> dict[str, Callable[[], Any]]:
     """What takes turns."""
-    centre, per_scale, _ = standardised(profiled.folded.layers)
-    rows = ((X - centre) * per_scale).astype(np.float32)
+    ready = standardised(profiled.folded.layers)
+    rows = ((X - ready.centre) * ready.per_scale).astype(np.float32)
     latency_peers.onnxruntime_candidates(profiled)  # writes the graphs
     network = copy.deepcopy(profiled.fitted.network).eval().float()
     given = torch.from_numpy(rows)

@@ -31,9 +31,9 @@ interpreter.invoke()
 
 def scaled(profiled: ProfiledModel) -> tuple[Any, list[tuple[Any, Any]]]:
     """The scaled row, and W and b of the layers that take it, in float32."""
-    centre, per_scale, dense = standardised(profiled.folded.layers)
-    plain = [(d.weight.astype(np.float32), d.bias.astype(np.float32)) for d in dense]
-    return (profiled.row - centre) * per_scale, plain
+    ready = standardised(profiled.folded.layers)
+    plain = [(d.weight.astype(np.float32), d.bias.astype(np.float32)) for d in ready.dense]
+    return (profiled.row - ready.centre) * ready.per_scale, plain
 
 
 def onnxruntime_candidates(profiled: ProfiledModel) -> list[ProfileCandidate]:

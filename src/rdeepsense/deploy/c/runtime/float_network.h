@@ -136,9 +136,13 @@ static void add_layer(unsigned l, unsigned first, unsigned n, work *w, unsigned 
     const uint16_t *index = w->index + from;
 #if MANY && SINGLES && !HALVES
 #ifdef PIECE_OUTPUTS
-    if (n == PIECE_OUTPUTS) {
-        add_piece(layers[l].single + first, APART(layers[l].outputs), value, index, count,
-                  w->raw + first);
+    if (n <= PIECE_OUTPUTS) {
+        const unsigned done = add_piece(layers[l].single + first, APART(layers[l].outputs), n,
+                                        value, index, count, w->raw + first);
+        first += done;
+        n -= done;
+    }
+    if (n == 0) {
         return;
     }
 #endif

@@ -17,22 +17,49 @@ typedef __m256 wide;
 #define WIDE_FUSED(a, w, sum) _mm256_fmadd_ps(_mm256_set1_ps(a), w, sum)
 #endif
 
-static void add_piece(const float *from, size_t high, const float *restrict value,
-                      const uint16_t *restrict index, unsigned count, float *restrict sum)
+#define QUARTER (PIECE_OUTPUTS / 4)
+
+/* For so many quarters of a piece. */
+static inline __attribute__((always_inline)) void
+add_quarters(const float *from, size_t high, const float *restrict value,
+             const uint16_t *restrict index, unsigned count, unsigned quarters, float *restrict sum)
 {
     wide s[PIECE_OUTPUTS / WIDE];
     unsigned c, k;
-    for (k = 0; k < PIECE_OUTPUTS / WIDE; ++k) {
+    for (k = 0; k < quarters * QUARTER / WIDE; ++k) {
         s[k] = WIDE_LOAD(sum + WIDE * k);
     }
     for (c = 0; c < count; ++c) {
         const float *w = from + index[c] * high;
-        for (k = 0; k < PIECE_OUTPUTS / WIDE; ++k) {
+        for (k = 0; k < quarters * QUARTER / WIDE; ++k) {
             s[k] = WIDE_FUSED(value[c], WIDE_LOAD(w + WIDE * k), s[k]);
         }
     }
-    for (k = 0; k < PIECE_OUTPUTS / WIDE; ++k) {
+    for (k = 0; k < quarters * QUARTER / WIDE; ++k) {
         WIDE_STORE(sum + WIDE * k, s[k]);
     }
+}
+
+/* Returns for how many of n <= PIECE_OUTPUTS outputs that was. */
+static unsigned add_piece(const float *from, size_t high, unsigned n, const float *restrict value,
+                          const uint16_t *restrict index, unsigned count, float *restrict sum)
+{
+    switch (n / QUARTER) {
+    case 4:
+        add_quarters(from, high, value, index, count, 4, sum);
+        break;
+    case 3:
+        add_quarters(from, high, value, index, count, 3, sum);
+        break;
+    case 2:
+        add_quarters(from, high, value, index, count, 2, sum);
+        break;
+    case 1:
+        add_quarters(from, high, value, index, count, 1, sum);
+        break;
+    default:
+        break;
+    }
+    return n / QUARTER * QUARTER;
 }
 #endif
