@@ -78,8 +78,8 @@ def export(
     features : the last hidden layer's numbers come out as well, as "features", so that the host
         can learn on (onnx, float32; fully-connected networks).
     stream : how a model that was fitted on `rdeepsense.windows` computes its windows in a stream of
-        samples (c99, web): "window" the whole of each, "exact" with old intervals kept, "running" with
-        recurrent layers that go on, which is another function; by default the cheapest of the
+        samples (c99, web): "window" the whole of each, "exact" with old intervals kept, "running"
+        with recurrent layers that go on, which is another function; by default the cheapest of the
         first two.
     smoothing : how the decisions of that stream are taken together (c99, folded, web; classes); by
         default fitted on `rows` whose X is a `rdeepsense.Windows`, or else what `fit` found on
