@@ -11,6 +11,7 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.experiments.tasks.simulate.hhar_log import CHANNELS, simulate_log
+from rdeepsense.networks import DeepSense
 
 Page = Callable[..., Path]
 START = "Start the sensors"
@@ -214,3 +215,32 @@ def test_a_dropped_recording_is_replayed(
     (tmp_path / "bad.csv").write_text("t,ax\n0.0,1\n")
     page.set_input_files("input[type=file]", str(tmp_path / "bad.csv"))
     page.wait_for_selector("text=/cannot be played: the table has no column ay, az, gx and 2 more/")
+
+
+def test_windows_of_numbers_show_the_interval_of_the_stream(
+    page_of: Page, opened: Callable[..., Any]
+) -> None:
+    log = simulate_log([1, 2], 6.0, 0, pause=0.0)
+    log["effort"] = np.abs(log["ax"]) + np.abs(log["gx"])
+    sensors = {"accelerometer": ["ax", "ay", "az"]}
+    cutting: dict[str, Any] = {"window": 2.4, "hop": 0.48, "rate": 50, "target": "mean"}
+    w = rds.windows(
+        log, time="t", sensors=sensors, by=["user", "recording"], label="effort", **cutting
+    )
+    network = DeepSense((3,), filters=2, hidden=4, layers=1)
+    model = rds.RDeepSenseRegressor(
+        network=network, epochs=1, effort="quick", random_state=0, verbose=False, drop_prob=0.1
+    ).fit(w, w.y)
+    page = opened(page_of("effort", model))
+    page.get_by_role("button", name=START).click()
+    samples = [[20.0 * k, [log[f"a{c}"][k] for c in "xyz"], None] for k in range(400)]
+    found = page.evaluate(DISPATCH, samples)
+    stream, wanted = rds.Stream(model), []
+    for t, a, _ in samples:
+        wanted += stream.push(t / 1000, a)
+    assert len(found) == len(wanted) > 8
+    for one, other in zip(found[1:], wanted[1:], strict=True):
+        for name in ("mean", "std", "low", "high"):
+            assert one[name] == pytest.approx(getattr(other, name), abs=1e-4 * other.std[0])
+    page.wait_for_selector("text=/90 % interval/")
+    assert page.locator(".card svg .inside").count() == 1
