@@ -14,6 +14,7 @@ import rdeepsense as rds
 from rdeepsense import InputError
 from rdeepsense.reporting.report import ModelReport
 
+STRANGE = '<i a="$d$">'
 SECTIONS = ["verdict", "calibration", "parts", "errors", "surprises", "inputs", "peers", "model"]
 
 
@@ -73,12 +74,13 @@ def test_several_targets(rows: Any) -> None:
     model = rds.RDeepSenseRegressor(
         effort="quick", hidden=(4,), epochs=2, random_state=0, verbose=False
     ).fit(X[:200], y[:200])
-    found = rds.report(model.describe(target_names=["up", "down"]), X[200:500], y[200:500])
-    assert list(found.verdicts) == ["up", "down"]
+    found = rds.report(model.describe(target_names=["up", STRANGE]), X[200:500], y[200:500])
+    assert list(found.verdicts) == ["up", STRANGE]
     html = found.html()
     ids = re.findall(r'\bid="([^"]*)"', html)
     assert len(ids) == len(set(ids))
-    assert '<h3 class="part">down</h3>' in html
+    assert '<h3 class="part">&lt;i a=&quot;$d$&quot;&gt;</h3>' in html
+    assert STRANGE not in html  # in no table, heading or figure
     assert "Nobody compared it with simple models" in html
 
 
