@@ -54,7 +54,7 @@ def demo(
         bool,
         typer.Option("--web", help="Instead: a page that tells activities live, in the browser."),
     ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="--web: where it is served.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, help="--web: where it is served.")] = 8000,
     serve: Annotated[
         bool, typer.Option("--serve/--no-serve", help="--web: serve the page until Ctrl-C.")
     ] = True,

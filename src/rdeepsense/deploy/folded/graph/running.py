@@ -19,6 +19,7 @@ from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.graph.recurrent import Recurrent
 from rdeepsense.deploy.folded.graph.stream import Stream, run_steps
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs
+from rdeepsense.status import Status
 
 
 class Running:
@@ -61,5 +62,6 @@ def finished(folded: FoldedGraph, raw: Floats, X: NDArray[Any], factor: float) -
         return folded.finish(factor * raw, X)
     found = folded.finish(raw, X)
     assert isinstance(found, MeanStd)
-    flagged = np.zeros(len(X), np.bool_) if found.status is None else found.status > 0
+    widened = Status.MISSING | Status.OUT_OF_RANGE | Status.UNKNOWN_LEVEL
+    flagged = np.zeros(len(X), np.bool_) if found.status is None else found.status & widened > 0
     return found._replace(std=np.where(flagged[:, None], found.std, factor * found.std))
