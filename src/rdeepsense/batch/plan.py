@@ -24,6 +24,7 @@ from rdeepsense.batch.known import Known, Values
 from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, Wanted
 from rdeepsense.deploy.c.cache import cache_folder, processor
 from rdeepsense.deploy.c.called import CompiledRunner
+from rdeepsense.deploy.c.levels import FUNCTION
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.files import write_whole
 from rdeepsense.storage import Remote, is_url
@@ -138,7 +139,7 @@ def _kept(preparation: Preparation) -> Path:
     remote = Remote.of(model).read() if is_url(model) else None
     digest = container.read(model, remote)[0]["sha256"]
     wanted = preparation.wanted.to_json()
-    said = json.dumps([digest, wanted, preparation.runner, __version__, processor()])
+    said = json.dumps([digest, wanted, preparation.runner, __version__, FUNCTION, processor()])
     return cache_folder() / f"{hashlib.sha256(said.encode()).hexdigest()[:32]}.plan"
 
 

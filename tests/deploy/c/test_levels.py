@@ -119,7 +119,7 @@ def test_every_function_gets_a_name_of_its_own() -> None:
     assert renamed(header, "avx2") == [
         "-Dmodel_flagged=model_flagged_avx2",
         "-Dmodel_predict=model_predict_avx2",
-        "-Dmodel_rows=model_rows_avx2",
+        "-Dmodel_predict_many=model_predict_many_avx2",
     ]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from rdeepsense.errors import InputError
 
+FUNCTION = "model_predict_many"  # another name where its arguments change: libraries are kept
 VARIABLE = "RDEEPSENSE_LEVEL"  # forces a level: for tests, and to compare
 # From the least to the most, in the order of the bits that `model_levels` in C sets.
 FLAGS: dict[str, tuple[str, ...]] = {
@@ -32,7 +33,7 @@ def levels_of(dtype: str) -> Mapping[str, tuple[str, ...]]:
 
 def renamed(header: str, level: str) -> list[str]:
     """Write the options that give each function of a model a name of its own at a level."""
-    names = {*re.findall(r"\b(model_\w+)\(", header), "model_rows"}
+    names = {*re.findall(r"\b(model_\w+)\(", header), FUNCTION}
     return [f"-D{name}={name}_{level}" for name in sorted(names)]
 
 

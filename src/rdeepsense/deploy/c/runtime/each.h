@@ -2,8 +2,8 @@
 
 #include "predict_into.h"
 
-int model_rows(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows);
-int model_rows(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows)
+int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows);
+int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows)
 {
     work w; /* on the stack, so that any number of threads may call */
     size_t r;

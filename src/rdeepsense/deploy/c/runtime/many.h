@@ -13,8 +13,8 @@
 #include "float_many.h"
 #endif
 
-int model_rows(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows);
-int model_rows(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows)
+int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows);
+int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows)
 {
     work w[ROWS];
     int status[ROWS], all = MODEL_OK;
