@@ -13,7 +13,7 @@ from deploy.random_models import draw
 from rdeepsense.deploy.c.compiled import compiled
 from rdeepsense.deploy.c.inputs import c_model
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.tables import lengths, tables_of
+from rdeepsense.deploy.c.tables import Table, apart, lengths, placed, tables_of
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.deployed import DeployedModel
 from rdeepsense.deploy.folded.laplace import LastLayerLaplace
@@ -21,7 +21,7 @@ from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import as_float32
 from rdeepsense.deploy.prepare import prepare
-from rdeepsense.deploy.quantise import quantise
+from rdeepsense.deploy.quantise import Int8Layer, quantise
 from rdeepsense.errors import InputError
 
 OUTPUTS = 4
@@ -101,3 +101,29 @@ def test_tables_of_an_embedding_are_held_to_theirs(dtype: str) -> None:
         network = replace(right.network, embedding=replace(embedding, **changes))
         with pytest.raises(InputError, match=words):
             tables_of(replace(right, network=network))
+
+
+def test_large_layers_begin_on_cache_lines() -> None:
+    def layer(inputs: int, outputs: int) -> Int8Layer:
+        weight = np.arange(inputs * outputs).reshape(outputs, inputs) % 100
+        ones = np.ones(outputs, np.float32)
+        return Int8Layer(weight.astype(np.int8), ones, ones, 1.0)
+
+    network = quantise(model(), np.random.default_rng(0).normal(size=(50, 3)))
+    layers = (layer(3, 5), layer(5, 900), layer(900, 2))
+    begins, packed = placed(replace(network, layers=layers))
+    assert begins == [0, 64, 64 + 8 * 900]  # 20 bytes, a gap; the last one is small
+    assert packed[20:64].max() == 0
+    for begin, one in zip(begins, layers, strict=True):
+        part = one.packed()
+        assert np.array_equal(packed[begin : begin + part.size], part)
+
+
+def test_columns_of_many_rows_lie_an_odd_number_of_lines_apart() -> None:
+    columns = np.arange(2 * 500.0).reshape(2, 500)
+    found = apart(Table("float", "model_weight_1", columns))
+    assert found.values.shape == (2, 528)  # 33 lines
+    assert np.array_equal(found.values[:, :500], columns)
+    assert found.definition().startswith("ON_A_LINE const float model_weight_1[1056]")
+    narrow = Table("float", "model_weight_0", columns[:, :63])
+    assert apart(narrow) is narrow
