@@ -17,7 +17,8 @@ from rdeepsense.deploy.c.source import Source
 from rdeepsense.errors import InputError
 from rdeepsense.files import hidden_beside, sweep
 
-SHARED = ("-std=c99", "-O3", "-shared", "-fPIC")
+# Without contraction by the compiler every level of a processor rounds alike.
+SHARED = ("-std=c99", "-O3", "-ffp-contract=off", "-shared", "-fPIC")
 LIBRARY = (*SHARED, "-march=native")
 
 
