@@ -12,7 +12,7 @@
 #define PARTS 2
 #endif
 
-int model_rows(const float *x, float *out, size_t apart, uint8_t *statuses, size_t count);
+int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t count);
 
 static union {
     float values[2 * ROWS * MODEL_OUTPUTS];
@@ -23,7 +23,7 @@ int main(void)
 {
     uint8_t status[ROWS];
     int row, part, k;
-    model_rows(rows[0], out.values, ROWS * MODEL_OUTPUTS, status, ROWS);
+    model_predict_many(rows[0], out.values, ROWS * MODEL_OUTPUTS, status, ROWS);
     for (row = 0; row < ROWS; ++row) {
         for (part = 0; part < 2; ++part) {
             for (k = 0; k < MODEL_OUTPUTS; ++k) {
