@@ -26,13 +26,6 @@ static unsigned block_of(unsigned outputs, unsigned first)
     return outputs - first < BLOCK ? outputs - first : BLOCK;
 }
 
-/* For loops of a few instructions. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
-#define UNROLLED _Pragma("GCC unroll 4")
-#else
-#define UNROLLED
-#endif
-
 /* For loops that need all registers: amid a whole network they would not get them. */
 #if defined(__GNUC__)
 #define APART static __attribute__((noinline))
