@@ -24,6 +24,7 @@ from rdeepsense.networks import DeepSense
 from rdeepsense.windowing import Windows, windows
 
 USERS, TEST_USERS = 12, 6
+NOTE = "Simulated people, and a simulated recording."
 SECONDS, REPLAYED = 16.0, 10.0  # of each activity of a user
 WINDOW, HOP = 2.4, 0.48
 NETWORK = DeepSense((3, 3), filters=8, hidden=24, layers=1, rotation_std=0.1)
@@ -66,9 +67,8 @@ def make_page(
     fitted = model.fitted_
     text = csv_text(recording(users + TEST_USERS, seed))
     rows = LabelledRows.of(fitted)
-    report = export_web(
-        fitted, folder, Options(dtype="int8", max_nll_change=0.2, live=True), rows, recording=text
-    )
+    options = Options(dtype="int8", max_nll_change=0.2, live=True)
+    report = export_web(fitted, folder, options, rows, recording=text, note=NOTE)
     return ActivityPage(report, model, accuracy, TEST_USERS)
 
 

@@ -45,8 +45,12 @@ def export_web(
     rows: LabelledRows,
     progress: Progress | None = None,
     recording: str | None = None,
+    note: str = "",
 ) -> WebReport:
-    """Write the page of a model; with a `recording`, a CSV, it can be replayed at once."""
+    """Write the page of a model; with a `recording`, a CSV, it can be replayed at once.
+
+    A `note` stands below the title.
+    """
     wasm_compiler()
     check_folder(folder, FILES)
     with tempfile.TemporaryDirectory() as name:
@@ -58,7 +62,7 @@ def export_web(
             check_personal(fitted, header)
         code = build_wasm(c, switches)
     facts = about(fitted, report, rows, options.epistemic, switches["SENSES"])
-    facts["recording"] = recording is not None
+    facts["recording"], facts["note"] = recording is not None, note
     if switches["PERSONAL"]:
         facts["personal"] = personal(fitted)
     content = json.dumps(facts, separators=(",", ":"), allow_nan=False, ensure_ascii=False)

@@ -21,7 +21,7 @@ async function start(place) {
   const main = h("main", {});
   place.replaceChildren(
     h("header", {}, h("h1", {}, subject), h("p", { class: "soft" },
-      "It runs in this page, on this device. Nothing that you enter or do leaves it.")),
+      `${facts.note} It runs in this page, on this device. Nothing that you enter or do leaves it.`)),
     main,
     h("footer", { class: "soft" }, `Self-test passed. ${facts.dtype} weights, model ` +
       `${facts.source}, rdeepsense ${facts.version}.`));
