@@ -18,7 +18,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +65,7 @@ def test_blocks_and_lines_are_told_apart(hook: Any) -> None:
 
 
 @pytest.mark.skipif("RDEEPSENSE_LONG" not in os.environ, reason="builds the site: a minute")
-def test_the_site_from_disk(hook: Any, tmp_path: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no browser at {CHROMIUM}: install Debian's package chromium")
+def test_the_site_from_disk(hook: Any, browser: Any, tmp_path: Path) -> None:
     site = tmp_path / "site"
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(site)],
@@ -77,24 +73,20 @@ def test_the_site_from_disk(hook: Any, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     asked, complaints = [], []
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto((site / "method.html").as_uri())
-        assert page.locator("math").count() > 40
-        assert page.locator(".arithmatex").count() == 0
-        page.locator("iframe[title=search]").wait_for(state="attached")  # scripts have run
-        page.locator(".md-search__input").click()
-        page.locator(".md-search__input").press_sequentially("conformal")
-        page.locator(".md-search-result__item").first.wait_for(timeout=20_000)
-        page.goto((site / "api.html").as_uri())
-        for name in ("predict_dist", "predict_interval", "conformalise", "epistemic_std", "distil"):
-            anchor = page.locator(f"[id='rdeepsense.RDeepSenseRegressor.{name}']")
-            assert anchor.count() == 1, name
-        browser.close()
+    page = browser.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((site / "method.html").as_uri())
+    assert page.locator("math").count() > 40
+    assert page.locator(".arithmatex").count() == 0
+    page.locator("iframe[title=search]").wait_for(state="attached")  # scripts have run
+    page.locator(".md-search__input").click()
+    page.locator(".md-search__input").press_sequentially("conformal")
+    page.locator(".md-search-result__item").first.wait_for(timeout=20_000)
+    page.goto((site / "api.html").as_uri())
+    for name in ("predict_dist", "predict_interval", "conformalise", "epistemic_std", "distil"):
+        anchor = page.locator(f"[id='rdeepsense.RDeepSenseRegressor.{name}']")
+        assert anchor.count() == 1, name
+    page.close()
     assert [url for url in asked if not url.startswith("file:")] == []
     assert complaints == []

@@ -20,9 +20,6 @@ from rdeepsense.experiments.activity_page import cut
 from rdeepsense.experiments.tasks.simulate.hhar_log import UNITS, simulate_log
 from rdeepsense.networks import DeepSense
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync", "--no-first-run"]  # fmt: skip
 FIT: dict[str, Any] = {"hidden": (16, 16), "epochs": 3, "random_state": 0, "verbose": False}
 FIT |= {"effort": "quick", "drop_prob": 0.1, "alpha": 0.5}
 
@@ -92,19 +89,6 @@ def page_of(
         return known[key]
 
     return export
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    if not CHROMIUM.exists():
-        pytest.skip(f"no browser at {CHROMIUM}: install Debian's package chromium")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -32,13 +32,12 @@ HOST = ["-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "model.c", "
 
 def host(model: Any, folder: Path, facts: Facts, **options: Any) -> CompiledRunner:
     rds.export(model, folder, to="c99", max_nll_change=5.0, **options)
-    given = "out + r * N" if facts.is_classifier else "out + r * N, out + (rows + r) * N"
+    given = "out + r * N" if facts.is_classifier else "out + r * N, out + apart + r * N"
     (folder / "rows.c").write_text(
         '#include "model.h"\n#include <stddef.h>\n#include <stdint.h>\n#define N MODEL_OUTPUTS\n'
         "static float scratch[MODEL_SCRATCH_BYTES / 4 + 1];\n"
-        "int model_rows(const float *x, float *out, uint8_t *status, size_t rows);\n"
-        "int model_rows(const float *x, float *out, uint8_t *status, size_t rows)\n{\n"
-        "    int all = 0;\n    for (size_t r = 0; r < rows; ++r) {\n"
+        "int model_predict_many(const float *x, float *out, size_t apart, uint8_t *status, "
+        "size_t rows)\n{\n    int all = (int)(0 * apart);\n    for (size_t r = 0; r < rows; ++r) {\n"
         f"        const int told = model_predict(x + r * MODEL_INPUTS, {given}, scratch);\n"
         "        status[r] = (uint8_t)told;\n        all |= told;\n    }\n    return all;\n}\n"
     )

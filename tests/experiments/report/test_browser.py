@@ -8,23 +8,6 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync", "--no-first-run"]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    if not CHROMIUM.exists():
-        pytest.skip(f"no browser at {CHROMIUM}: install Debian's package chromium")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield started
-        started.close()
-
 
 @pytest.fixture
 def opened(browser: Any, report: Path, request: pytest.FixtureRequest) -> Iterator[Any]:

@@ -10,7 +10,7 @@
 static int input_status(const float *x, unsigned i)
 {
     const float low = model_low[RANGE_OF(i)], high = model_high[RANGE_OF(i)];
-    int missing;
+    int known, missing;
 #if CODED
     if (model_levels[i] > 0.0f && size_of(x[i]) <= INFINITE) {
         const uint32_t levels = (uint32_t)model_levels[i];
@@ -22,11 +22,12 @@ static int input_status(const float *x, unsigned i)
         return MODEL_OK;
     }
 #endif
-    missing = size_of(x[i]) > INFINITE;
+    known = size_of(x[i]) <= INFINITE; /* by bits: -ffast-math believes that there is no NaN */
+    missing = !known;
 #if !REFUSES_NAN
     missing &= !model_takes_nan[RANGE_OF(i)];
 #endif
-    return missing * MODEL_MISSING | ((x[i] < low) | (x[i] > high)) * MODEL_OUT_OF_RANGE;
+    return missing * MODEL_MISSING | (known & ((x[i] < low) | (x[i] > high))) * MODEL_OUT_OF_RANGE;
 }
 
 unsigned model_flagged_input(const float *x)

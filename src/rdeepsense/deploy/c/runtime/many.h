@@ -36,6 +36,14 @@ int model_predict_many(const float *x, float *out, size_t apart, uint8_t *status
 #else
             finish(status[r], w + r, out, out + apart);
 #endif
+#if NOVELTY
+            status[r] |= unlike(status[r], model_surprise(x + (size_t)r * MODEL_INPUTS));
+#endif
+#if REFUSES && CLASSES
+            status[r] |= unsure(status[r], out);
+#elif REFUSES
+            status[r] |= unsure(status[r], out + apart);
+#endif
             *statuses++ = (uint8_t)status[r];
             all |= status[r];
         }
