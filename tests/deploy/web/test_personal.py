@@ -75,6 +75,7 @@ def test_the_card_teaches_tells_the_gain_and_forgets(
         (np.column_stack([log[f"g{k}"] for k in "xyz"]) * 180 / np.pi).tolist(), strict=True,
     )]  # fmt: skip
     page.get_by_role("button", name=START).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
     page.get_by_role("button", name=f"I am: {log['activity'][0]}", exact=True).click()
     page.evaluate(DISPATCH, sent[:1_150])
     page.wait_for_selector("text=/: done. Teach another/")

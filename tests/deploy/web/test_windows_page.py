@@ -49,6 +49,7 @@ def test_decisions_are_those_of_the_stream_in_python(
 ) -> None:
     page = opened(page_of("windows", windows_model))
     page.get_by_role("button", name=START).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
     times, values = events(3)
     degrees = np.round(values[:, 3:] * 180 / np.pi, 4)
     samples = [[t, a.tolist(), g.tolist()] for t, a, g in
@@ -109,6 +110,7 @@ def test_stuck_rounded_and_lacking_sensors_get_sentences(
 ) -> None:
     page = opened(page_of("windows", windows_model))
     page.get_by_role("button", name=START).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
     dispatched(page, 90, lambda k: [[0.1 * (k % 7), 0.0, 9.8], None])
     assert page.inner_text("[data-about=gyroscope]").startswith("This phone gives no gyroscope")
     assert "rounds accelerations to 0.1" in page.inner_text("[data-about=rounded]")
@@ -120,6 +122,7 @@ def test_stuck_rounded_and_lacking_sensors_get_sentences(
     assert page.locator("[data-about=stuck]").count() == 0
     page.get_by_role("button", name="Stop", exact=True).click()
     page.get_by_role("button", name=START).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
     page.evaluate(DISPATCH, [[9000 + 100 * k, [k, 0, 9.8], [0, 0, 0]] for k in range(40)])
     assert page.inner_text("[data-about=slow]").startswith("Only 10 samples a second come")
 
@@ -132,6 +135,7 @@ def test_signs_are_checked_and_kept(
     check.click()
     page.wait_for_selector("text=Start the sensors first")
     page.get_by_role("button", name=START).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
     for z, sentence in ((-9.8, "The signs were the other way round"), (-9.8, "The signs are right"),
                         (1.0, "The phone does not lie flat")):  # fmt: skip
         page.evaluate(DISPATCH, [[1000, [0, 0, z], [0, 0, 0]]])
@@ -151,6 +155,7 @@ def test_a_recording_survives_a_reload_and_is_a_log_that_fit_reads(
     page.get_by_role("button", name="walking").click()
     assert "start the sensors first" in page.locator("text=/No samples come/").inner_text()
     page.get_by_role("button", name=START).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
     page.evaluate(DISPATCH, [[1000, STILL, [0, 0, 0]]])
     page.get_by_role("button", name="walking").click()
     page.wait_for_selector("button:enabled:has-text('Pause')")
@@ -233,6 +238,7 @@ def test_windows_of_numbers_show_the_interval_of_the_stream(
     ).fit(w, w.y)
     page = opened(page_of("effort", model))
     page.get_by_role("button", name=START).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
     samples = [[20.0 * k, [log[f"a{c}"][k] for c in "xyz"], None] for k in range(400)]
     found = page.evaluate(DISPATCH, samples)
     stream, wanted = rds.Stream(model), []
