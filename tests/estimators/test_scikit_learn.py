@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import rdeepsense as rds
 
+# All of the search, in fewer epochs than the default unless there is time.
+SHORT: dict[str, Any] = {} if os.environ.get("RDEEPSENSE_LONG") else {"epochs": 30}
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 20, "device": "cpu"}
 ESTIMATORS = [
-    rds.RDeepSenseRegressor(),
-    rds.RDeepSenseClassifier(),
+    rds.RDeepSenseRegressor(**SHORT),
+    rds.RDeepSenseClassifier(**SHORT),
     rds.MCDropRegressor(samples=5, **SMALL),
     rds.MCDropClassifier(samples=5, **SMALL),
     rds.SSPRegressor(members=2, **SMALL),
