@@ -37,7 +37,8 @@ def host(model: Any, folder: Path, facts: Facts, **options: Any) -> CompiledRunn
         '#include "model.h"\n#include <stddef.h>\n#include <stdint.h>\n#define N MODEL_OUTPUTS\n'
         "static float scratch[MODEL_SCRATCH_BYTES / 4 + 1];\n"
         "int model_predict_many(const float *x, float *out, size_t apart, uint8_t *status, "
-        "size_t rows)\n{\n    int all = (int)(0 * apart);\n    for (size_t r = 0; r < rows; ++r) {\n"
+        "size_t rows)\n{\n    int all = (int)(0 * apart);\n"
+        "    for (size_t r = 0; r < rows; ++r) {\n"
         f"        const int told = model_predict(x + r * MODEL_INPUTS, {given}, scratch);\n"
         "        status[r] = (uint8_t)told;\n        all |= told;\n    }\n    return all;\n}\n"
     )
