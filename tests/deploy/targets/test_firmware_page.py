@@ -20,8 +20,8 @@ def without_numbers(text: str) -> list[str]:
 def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     blocks = BLOCK.findall(PAGE.read_text())
-    assert [kind for kind, _, _ in blocks].count("sh") == 13
-    outputs = []
+    assert [kind for kind, _, _ in blocks].count("sh") == 15
+    outputs, code = [], ""
     for kind, name, body in blocks:
         if name:
             (tmp_path / name).write_text(body)
@@ -38,8 +38,9 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
             )
             assert done.returncode == 0, f"{body}\n{done.stdout}"
             outputs.append(done.stdout)
-        elif kind == "python" and '"watch"' in body:  # commands below need the folder it writes
-            subprocess.run([sys.executable, "-c", body], cwd=tmp_path, check=True, timeout=300)
+        elif kind == "python" and ('"watch"' in body or '"band"' in body):
+            code += body  # commands below need the folders that it writes
+            subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=300)
         elif kind == "text":
             assert without_numbers(outputs[-1]) == without_numbers(body)
     here, board = (out for out in outputs if "90 % between" in out)
