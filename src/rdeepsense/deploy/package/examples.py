@@ -20,7 +20,6 @@ from rdeepsense.windowing.recipe import Recipe
 MOST_ROWS, MOST_WINDOWS = 8, 3  # a window takes kilobytes of flash
 LONGEST_WORD = 24
 MOST_DIGITS = 6
-STREAMLESS = {"SAMPLED": False, "STEPWISE": False, "STEPWISE_EXACT": False}
 
 
 def examples(source: Source, X: NDArray[Any], recipe: Recipe | None) -> dict[str, dict[str, str]]:
@@ -29,7 +28,7 @@ def examples(source: Source, X: NDArray[Any], recipe: Recipe | None) -> dict[str
     rows = _chosen(source, rows_in_range(source, X))
     told = predicted(source.folded, source.network, rows)
     digits = 3 if model.is_classifier else _digits(told[1])
-    switches = STREAMLESS | source.switches
+    switches = dict(source.switches)
     # A stream that runs on is another function than the one whose answers are stored.
     runs_on = switches["STEPWISE"] and not switches["STEPWISE_EXACT"]
     switches["REPLAYED"] = switches["SAMPLED"] and not runs_on
