@@ -154,6 +154,8 @@ def test_the_policy_allows_own_scripts_and_wasm_alone(
     folder = page_of("gaussian", models["gaussian"])
     page = opened(folder)
     policy = page.get_attribute("meta[http-equiv]", "content")
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self';" in policy  # nothing can be sent elsewhere
     assert "script-src 'self' 'wasm-unsafe-eval'" in policy
     assert "unsafe-inline" not in policy
     assert "'unsafe-eval'" not in policy
