@@ -17,6 +17,7 @@ from rdeepsense.deploy.c.cache import processor
 from rdeepsense.deploy.c.called import CompiledRunner
 from rdeepsense.deploy.c.compiled import compiled
 from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.loading import Estimator, load
 from rdeepsense.fitting.fitted import Fitted
@@ -41,7 +42,7 @@ def prepare(preparation: Preparation) -> Plan:
             raise InputError(f"runner = 'C': {alone}")
     elif preparation.may_run_c:
         try:
-            library, said = _compared(model, wanted, asked)
+            library, said = faster_library(model, wanted, asked)
         except InputError as error:
             if asked == "C":
                 raise
@@ -96,8 +97,8 @@ def runner_of(plan: Plan) -> Runner:
     return CRunner(found, plan.library.factors)
 
 
-def _compared(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | None, str]:
-    """Compile a model, hold it against torch on a few rows, and say which is faster."""
+def faster_library(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | None, str]:
+    """Compile a model and hold it against torch on a few rows; None where torch is faster."""
     fitted = model.fitted_
     made: CompiledRunner = compiled(fold_fitted(fitted))
     assert made.library is not None
@@ -116,10 +117,15 @@ def _compared(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | N
     return library, f"C, {times:.1f} times as fast as torch"
 
 
-def _factor(fitted: Fitted, level: float) -> Values:
-    """Compute f_q = (quantile_q - mean) / std at the centre of the training rows."""
+def at_the_centre(fitted: Fitted) -> AnyDistribution:
+    """Predict one row, the centre of the training rows."""
     scaler = fitted.inputs.scaler
-    dist = fitted.calibrated(scaler.rows_at(np.zeros((1, len(scaler.scale)))))
+    return fitted.calibrated(scaler.rows_at(np.zeros((1, len(scaler.scale)))))
+
+
+def _factor(fitted: Fitted, level: float) -> Values:
+    """Compute f_q = (quantile_q - mean) / std, of any row."""
+    dist = at_the_centre(fitted)
     found: Values = np.asarray((dist.quantile(level) - dist.mean) / dist.std, np.float32)
     return found.reshape(-1)
 

@@ -53,6 +53,9 @@ def evaluate(
     json: JsonFile = None,
 ) -> None:
     """Score a model's predictions and their uncertainty on a labelled table."""
+    # Late: --help of any command answers without numpy.
+    from rdeepsense.batch.distribution import predict_many
+
     terminal = Terminal(quiet, json)
     outputs = {"--json": json, "--report": page}
     check_outputs(outputs, inputs=(model, table), overwrite=overwrite)
@@ -82,7 +85,7 @@ def evaluate(
     report_unanswered(terminal, int((~answered).sum()))
     inputs, y = rows_of(found.values, answered), truth_of(estimator, read, targets)[answered]
     group = labels(read.frame, groups, "--groups")[answered] if groups else None
-    dist = estimator.predict_dist(inputs)
+    dist = predict_many(estimator, inputs)
     scores = score_model(estimator, dist, y, targets, group)
     flagged_rows(estimator, inputs).report(terminal)
     title = f"Figures on {len(y):,} rows of {read.name}"

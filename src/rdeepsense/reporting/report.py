@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.batch.distribution import predict_many
 from rdeepsense.data.checks import check_length
 from rdeepsense.data.kinds import GROUPS, plain
 from rdeepsense.errors import InputError
@@ -108,7 +109,7 @@ def report(
         check_length("groups", len(group), len(rows))
     when = None if time is None else _times(time, len(rows))
     names = list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
-    dist = model.predict_dist(X)
+    dist = predict_many(model, X)
     units = _units(target, len(names))
     subjects = [
         Subject(name, unit, part, own, group, _name(groups, "group"), when, _name(time, "time"))
