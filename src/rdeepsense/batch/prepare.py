@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from rdeepsense.batch.known import Known, Runner, Values
 from rdeepsense.batch.plan import Library, Plan, Preparation
 from rdeepsense.batch.refusal import refusal_of
 from rdeepsense.batch.torch_runner import TorchRunner
-from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, Wanted, tails
+from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, STATUS, Wanted, tails
 from rdeepsense.deploy.c.cache import processor
 from rdeepsense.deploy.c.called import CompiledRunner
 from rdeepsense.deploy.c.compiled import compiled
@@ -93,14 +94,21 @@ def runner_of(plan: Plan) -> Runner:
     model = load(plan.model)
     if plan.library is None:
         return torch_runner(model, plan.wanted)
-    found = compiled(fold_fitted(model.fitted_))
-    return CRunner(found, plan.library.factors)
+    return CRunner(_compiled(model.fitted_, plan.wanted), plan.library.factors)
+
+
+def _compiled(fitted: Fitted, wanted: Wanted) -> CompiledRunner:
+    """Compile a model, with its novelty where the status is wanted."""
+    folded = fold_fitted(fitted)
+    if STATUS in wanted.further:
+        folded = replace(folded, facts=replace(folded.facts, novelty=fitted.compact_novelty))
+    return compiled(folded)
 
 
 def faster_library(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | None, str]:
     """Compile a model and hold it against torch on a few rows; None where torch is faster."""
     fitted = model.fitted_
-    made: CompiledRunner = compiled(fold_fitted(fitted))
+    made = _compiled(fitted, wanted)
     assert made.library is not None
     levels = {*tails(wanted.coverage), *wanted.quantiles}
     factors = {} if fitted.target.is_classes else {q: _factor(fitted, q) for q in levels}

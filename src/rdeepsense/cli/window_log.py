@@ -169,6 +169,8 @@ def evaluate_log(
     """Score a model on the windows of a labelled log."""
     import numpy as np
 
+    from rdeepsense.status import DOUBTS
+
     recipe = model.fitted_.recipe
     assert recipe is not None
     target = target_columns(model, target) if target else list(recipe.label)
@@ -184,7 +186,7 @@ def evaluate_log(
         between, group = None, None
     dist = model.predict_dist(X)
     scores = score_model(model, dist, y, targets, group)
-    flagged = int((model.status(X) != 0).sum())
+    flagged = int(np.count_nonzero(model.status(X) & ~DOUBTS))
     if flagged:
         terminal.line(f"{flagged:,} of {len(X):,} windows are beyond what the model was trained on")
     title = f"Figures on {len(y):,} windows of {path}"
