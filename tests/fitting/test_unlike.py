@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rdeepsense.data.scaling import Scaler
+from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.unlike import Reading, judging, quantile
+from rdeepsense.fitting.unlike import Reading, compact, judging, quantile
 
 
 def test_a_quantile_by_hand() -> None:
@@ -29,3 +32,14 @@ def test_rows_that_judge_are_drawn_the_same_each_time() -> None:
     assert len(judging(X)) == 10_000
     assert np.array_equal(judging(X), judging(X))
     assert np.array_equal(judging(X[:50]), X[:50])
+
+
+@pytest.mark.parametrize("broken", ["factors", "axes"])
+def test_a_density_that_cannot_be_drawn_from_is_named(broken: str) -> None:
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    novelty = Novelty.fit(X[:60], X[60:])
+    reading = Reading((2,), Scaler(np.zeros(2), np.ones(2)))
+    assert compact(novelty, reading, X).unlike(np.array([[9.0, -9.0]])).all()
+    singular = {"factors": np.ones_like(novelty.factors), "axes": np.zeros_like(novelty.axes)}
+    with pytest.raises(InputError, match="axes or factors are singular"):
+        compact(replace(novelty, **{broken: singular[broken]}), reading, X)

@@ -71,10 +71,20 @@ def compact(novelty: Novelty, reading: Reading, X: NDArray[Any]) -> CompactNovel
     """Make a novelty compact; `X` are rows to set its threshold by, see `judging`."""
     units = reading.units
     columns = len(units.shift)
-    found = fit_compact(
-        drawn_columns(novelty)[:, :columns], Marginals.of_novelty(novelty, columns), units
-    )
+    found = fit_compact(_drawn(novelty)[:, :columns], Marginals.of_novelty(novelty, columns), units)
     return with_threshold(found, found.surprise(reading.raw(X)))
+
+
+def _drawn(novelty: Novelty) -> Floats:
+    """Draw columns; refuse a density that cannot be drawn from, which a file may hold."""
+    try:
+        with np.errstate(all="ignore"):
+            found = drawn_columns(novelty)
+    except np.linalg.LinAlgError:
+        found = np.full(1, np.nan)
+    if not np.isfinite(found).all():
+        raise InputError("the novelty's axes or factors are singular, so it cannot be compact")
+    return found
 
 
 def judging(X: NDArray[Any]) -> NDArray[Any]:
