@@ -45,7 +45,7 @@ def test_a_width_that_is_absurd_is_not_called_useless() -> None:
     found = overall(narrow)
     assert found.word == "too narrow"
     assert found.gain == pytest.approx(np.log(5) / 2, abs=0.2)
-    assert "no time was given" in found.points[-1]
+    assert "no time was given" in found.remarks[-1]
 
 
 def test_few_rows_tell_little() -> None:

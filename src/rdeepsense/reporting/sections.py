@@ -89,7 +89,7 @@ def _verdict(material: Material) -> list[Block]:
     blocks: list[Block] = []
     for subject, verdict in zip(material.subjects, material.verdicts, strict=True):
         word = f"{subject.name}: {verdict.word}" if several else verdict.word.capitalize()
-        blocks.append(Banner(word, verdict.tone, verdict.why, tuple(verdict.points)))
+        blocks.append(Banner(word, verdict.tone, verdict.why, tuple(verdict.remarks)))
     if noted := _flagged(material):
         blocks.append(Text(noted))
     return [*blocks, *(figures_table(subject) for subject in material.subjects)]
