@@ -30,6 +30,9 @@ class Status(IntFlag):
         return ", ".join((flag.name or "").lower().replace("_", " ") for flag in flags) or "ok"
 
 
+DOUBTS = np.uint8(Status.UNSURE | Status.UNLIKE)  # that leave a prediction as it is
+
+
 def status_words(statuses: NDArray[Any]) -> list[str]:
     """Return the words of many rows."""
     known = {int(value): Status(int(value)).words for value in np.unique(statuses)}

@@ -15,6 +15,7 @@ from rdeepsense.batch.rows import rows_of
 from rdeepsense.batch.tables import as_table
 from rdeepsense.batch.wanted import Wanted
 from rdeepsense.errors import InputError
+from rdeepsense.status import status_words
 
 ALL = ("status", "novelty", "epistemic", "reject")
 
@@ -55,6 +56,30 @@ def test_reject_is_that_of_the_reject_option(kind: str) -> None:
     assert 0 < np.sum(refused) < len(X)
 
 
+def test_the_status_is_that_of_the_model_and_of_the_reject_option() -> None:
+    model, X = regressor(), table(400, seed=3).drop("site").to_numpy().copy()
+    X[::40, 1] = 9.0  # beyond the range, as the novelty knows too
+    X[::7] *= [1.4, -1.4]  # some are strange in both together
+    X[3] = np.nan
+    option = rds.RejectOption(target_coverage=0.7).fit(model, *model.fitted_.kept_rows)
+
+    def flags(answer: Any) -> Any:
+        words = answer.columns["status"]
+        named = {status_words(np.array([k]))[0]: k for k in range(32)}
+        return np.array([named[words.values[c].partition(":")[0]] for c in words.codes])
+
+    told = answers(model, Wanted()).of(X)
+    np.testing.assert_array_equal(flags(told), model.status(X))
+    assert {0, 1, 16, 18} <= set(flags(told))
+    assert told.tally.flagged == np.sum((flags(told) & 2) > 0)  # not those that are unlike alone
+    answered = np.arange(400) != 3
+    both = answers(model, Wanted(further=("status", "reject"), accept=0.7)).of(X)
+    np.testing.assert_array_equal(flags(both)[answered], option.status(X[answered]))
+    assert {8, 24} <= set(flags(both))
+    assert flags(both)[3] == 1  # there is no answer that it could be unsure of
+    assert both.tally == told.tally
+
+
 def test_conformal_intervals_are_taken_where_there_are_any() -> None:
     model, X = regressor("conformal"), table(seed=3).drop("site")
     columns = answers(model, Wanted()).of(X.to_numpy()).columns
@@ -80,7 +105,7 @@ def test_problems_are_marked_and_other_rows_answered() -> None:
     answer = answers(model, Wanted()).of(X)
     found = as_table(answer, {}).to_pydict()
     assert found["status"] == [
-        *("ok", "missing: a", "out of range: a", "out of range: a, b", "ok"),
+        *("ok", "missing: a", "out of range, unlike: a", "out of range, unlike: a, b", "ok"),
     ]
     assert [value is None for value in found["mean_heat"]] == [False, True, True, False, False]
     np.testing.assert_allclose(found["mean_heat"][3:], model.predict(X[3:]), rtol=1e-6)

@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from rdeepsense import Categorical, Gaussian, InputError, Mixture, StudentT, metrics
 from rdeepsense.calibration import Isotonic, Noise, Scale, Temperature, fit, kind_of
+from rdeepsense.distributions import Recalibrated
 
 RNG = np.random.default_rng(0)
 
@@ -110,6 +111,17 @@ def test_a_mixture_is_stretched_about_its_own_mean() -> None:
     y = np.concatenate([c.sample(3_000, RNG)[:, 0] for c in wide.components])
     whole = Mixture([Gaussian(np.full(6_000, m), np.ones(6_000)) for m in (0.0, 4.0)])
     assert Scale.fit(whole, y).factor == pytest.approx(2.0, rel=0.05)
+
+
+def test_a_recalibrated_one_is_stretched_about_its_own_mean() -> None:
+    rng = np.random.default_rng(0)
+    base = Gaussian(rng.normal(size=4_000), np.full(4_000, 2.0))
+    wide = Recalibrated(base, [0.0, 0.5, 1.0], [0.0, 0.3, 1.0])
+    y = wide.sample(1, 1)[0]
+    narrow = Scale(0.25).apply(wide)
+    np.testing.assert_allclose(narrow.mean, wide.mean, atol=1e-12)
+    np.testing.assert_allclose(narrow.std, wide.std / 4, rtol=1e-12)
+    assert Scale.fit(narrow, y).factor == pytest.approx(4, rel=0.05)
 
 
 def test_names() -> None:

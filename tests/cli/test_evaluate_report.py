@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,8 @@ def test_a_page_from_a_file_and_a_table(run: Any, fitted: pl.DataFrame) -> None:
                   "coverage by when", "coverage by user"):  # fmt: skip
         assert words in html
     told = json.loads(Path("e.json").read_text())
-    word = told["page"]["y"]["word"]
-    assert f"page      y: {word}" in done.out
+    word = told["verdict"]["y"]["word"]
+    assert f"verdict   {word}: {told['verdict']['y']['why']}\n" in done.out
     assert f"<strong>{word.capitalize()}</strong>" in html
 
 
@@ -75,8 +76,29 @@ def test_times_are_found_named_or_refused(run: Any, fitted: pl.DataFrame) -> Non
     assert "coverage by n" in Path("page.html").read_text()
     done = run("evaluate", "model.safetensors", "two.csv", *PAGE, "--time", "no")
     assert "--time 'no'" in done.err
-    done = run("evaluate", "model.safetensors", "two.csv", "--time", "n")
-    assert done.err == "error: --time and --train are for the page of --report\n"
+    done = run("evaluate", "model.safetensors", "two.csv", "--train", "t.csv")
+    assert done.err == "error: --train is for the page of --report\n"
+
+
+def test_terminal_and_page_say_the_same_of_a_model_that_drifted(
+    run: Any, fitted: pl.DataFrame
+) -> None:
+    late = pl.int_range(pl.len()) >= 300
+    drifted = fitted.with_columns(y=pl.when(late).then(pl.col("y") + 40).otherwise(pl.col("y")))
+    drifted.write_csv("d.csv")
+    plain = run("evaluate", "model.safetensors", "d.csv", "--json", "e.json")
+    told = json.loads(Path("e.json").read_text())["verdict"]["y"]
+    assert (told["word"], told["worth"]) == ("drifting", "better than the mean")
+    lines = [f"verdict   drifting: {told['why']}", *(f"          {one}" for one in told["points"])]
+    assert "\n".join(lines) in plain.out
+    assert "It changed about 2024-01-13" in told["why"]  # 300 hours later
+    assert "worse than the mean" not in plain.out
+    done = run("evaluate", "model.safetensors", "d.csv", *PAGE)
+    assert "\n".join(lines) in done.out
+    html = unescape(Path("page.html").read_text())
+    assert all(words in html for words in (told["why"], *told["points"]))
+    blind = run("evaluate", "model.safetensors", "d.csv", "--groups", "user", "--time", "a")
+    assert "verdict   useless" in blind.out  # in the order of an input nothing changes
 
 
 def test_rows_without_an_answer_keep_the_numbers_of_the_others(

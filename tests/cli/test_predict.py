@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from batch.models import classifier, regressor, table
 
 from rdeepsense.batch import plan as planning
+from rdeepsense.batch.c_runner import CRunner
 from rdeepsense.deploy.c.measure import compiler
 
 
@@ -156,7 +158,7 @@ def test_infinity_is_marked(run: Any, frame: pl.DataFrame) -> None:
     done = run("predict", "m", "i", "-o", "p.csv")
     assert "no answer 1 row, which holds infinity" in done.out
     found = pl.read_csv("p.csv").row(3, named=True)
-    assert (found["mean_heat"], found["status"]) == (None, "out of range: a")
+    assert (found["mean_heat"], found["status"]) == (None, "out of range, unlike: a")
 
 
 def test_a_folder(run: Any, frame: pl.DataFrame) -> None:
@@ -207,3 +209,24 @@ def test_a_folder_by_url(run: Any, frame: pl.DataFrame) -> None:
     secret = run("predict", "m", "s3://key:hidden@bucket/in", "-o", "out")
     assert "has credentials in it" in secret.err
     assert "hidden" not in secret.err
+
+
+@pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
+def test_evaluate_takes_the_same_road(
+    run: Any, frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame.with_columns(heat=3 * pl.col("a")).fill_null(0.0).write_csv("t.csv")
+    command = ("evaluate", "m", "t.csv", "--report", "page.html", "--overwrite", "--json", "e.json")
+    by_torch, figures = run(*command).out, json.loads(Path("e.json").read_text())["figures"]
+    monkeypatch.setattr(planning, "WORTH_IT", 0)
+    monkeypatch.setattr("rdeepsense.batch.prepare._seconds", lambda own, rows: len(own.name))
+    ran = list[int]()
+    run_c = CRunner.run
+    monkeypatch.setattr(CRunner, "run", lambda own, X: ran.append(len(X)) or run_c(own, X))
+    done = run(*command)
+    assert done.code == 0, done.err
+    assert done.out == by_torch  # every digit that is printed
+    assert ran.count(60) == 2  # the table's figures, and the page's
+    found = json.loads(Path("e.json").read_text())["figures"]["heat"]
+    for name, score in found.items():
+        assert score["value"] == pytest.approx(figures["heat"][name]["value"], rel=1e-5), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from deploy.random_models import draw
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
+from rdeepsense.deploy.c.measure import compiler
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense
 from rdeepsense.status import Status
@@ -120,6 +122,41 @@ def test_what_no_column_tells_is_unlike(tabular: Any, fitted: bool, tmp_path: Pa
     inside = np.column_stack([500 + rng.uniform(-3, 3, 200), rng.uniform(-0.03, 0.03, 200)])
     assert healthy.mean() < 0.04
     assert (deployed.status(inside) == Status.UNLIKE).mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", ["table", "windows"])
+def test_python_flags_the_rows_that_exports_flag(
+    kind: str, tabular: Any, windowed: Any, tmp_path: Path
+) -> None:
+    if kind == "table":
+        model = rds.load(_saved(tabular, tmp_path)).fit_novelty(ring(2_000, 0)[0])
+        X = np.vstack([ring(500, 9)[0], ring(50, 9)[0] * [1, 0.3], ring(3, 9)[0] * [1, 1e6]])
+        X[:2, 0] = np.nan, np.inf
+    else:
+        model = rds.load(_saved(windowed, tmp_path)).fit_novelty(motion(400, 0)[0])
+        X, _ = motion(100, 5)
+        X[:20, :, 1] = X[:20, :1, 1]
+    X = X.astype(np.float32)
+    wanted = model.status(X)
+    unlike = (wanted & Status.UNLIKE) > 0
+    assert 0.02 < unlike.mean() < 0.5
+    assert (unlike & (wanted == Status.UNLIKE)).any()
+    rds.export(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").status(X), wanted)
+    if compiler() is not None:
+        told = load(tmp_path / "m", compile=True)
+        surprise = told.facts.novelty.surprise(X)
+        near = np.abs(surprise / told.facts.novelty.threshold[0] - 1) < 1e-4
+        assert ((told.status(X) == wanted) | near).all()
+    model.save(tmp_path / "again")
+    np.testing.assert_array_equal(rds.load(tmp_path / "again").status(X), wanted)
+    # It changes no prediction, and needs rows that the model kept.
+    answered = X[2:]
+    plain = rds.load(tmp_path / "model")
+    assert model.predict_dist(answered) == plain.predict_dist(answered)
+    np.testing.assert_array_equal(plain.status(X), wanted & ~np.uint8(Status.UNLIKE))
+    few = replace(model.fitted_, kept_rows=tuple(part[:9] for part in model.fitted_.kept_rows))
+    np.testing.assert_array_equal(few.flags(X), plain.status(X))
 
 
 def test_a_stuck_channel_is_unlike(windowed: Any, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_predictions import KINDS, classes, numbers
 
-from rdeepsense.distributions import Gaussian
+from rdeepsense.distributions import Gaussian, Recalibrated
 from rdeepsense.reporting.overall import overall
 from rdeepsense.reporting.subject import Subject
 
@@ -45,7 +45,15 @@ def test_a_width_that_is_absurd_is_not_called_useless() -> None:
     found = overall(narrow)
     assert found.word == "too narrow"
     assert found.gain == pytest.approx(np.log(5) / 2, abs=0.2)
-    assert "no time was given" in found.points[-1]
+    assert "no time was given" in found.remarks[-1]
+
+
+def test_a_recalibrated_model_has_a_word_too() -> None:
+    good = numbers("good")
+    dist = Recalibrated(good.dist, np.linspace(0, 1, 5), np.linspace(0, 1, 5))
+    found, plain = overall(replace(good, dist=dist)), overall(good)
+    assert found.word == plain.word == "good"
+    assert found.gain == pytest.approx(plain.gain, abs=1e-3)
 
 
 def test_few_rows_tell_little() -> None:

@@ -96,6 +96,7 @@ def test_classes_and_windows() -> None:
     html = found.html()
     assert "which classes are taken for which" in html
     assert "mean of input 0" in html  # of the windows' channels
+    assert "are not shown: a channel has no single value that could be moved" in html
     assert "predictions along" not in html
     assert "boosted trees" in html
     assert "on the training rows given" in html

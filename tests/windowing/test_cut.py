@@ -125,6 +125,53 @@ def test_sensors_that_take_turns_are_both_heard():
     assert np.allclose(w[:], lines(w), atol=1e-5)
 
 
+def turns(table, order):
+    """Each sample as two rows of the same time, one of each sensor."""
+    rows = np.repeat(np.arange(len(table["t"])), 2)
+    found = {name: values[rows] for name, values in table.items()}
+    found["gx"][order::2] = np.nan
+    found["ax"][1 - order :: 2] = found["ay"][1 - order :: 2] = np.nan
+    return found
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_sensors_in_rows_of_one_time_are_one_sample(order):
+    table, own = ramp(250), turns(ramp(250), order)
+    w, whole = cut(own), cut(table)
+    assert np.array_equal(w[:], whole[:])
+    assert w.starts.tolist() == whole.starts.tolist()
+    assert w.recipe == whole.recipe  # the rate is that of the times, not of the rows
+    assert w.report.lost_samples == {}
+    assert w.report.samples == 500
+    assert "note      250 rows are one sample with another of the same time" in str(w.report)
+    shuffled = np.random.default_rng(3).permutation(500)
+    assert np.array_equal(cut({n: v[shuffled] for n, v in own.items()})[:], whole[:])
+
+
+def test_of_rows_of_one_time_each_sensor_has_its_last_and_the_truth_its_own():
+    nan = np.nan
+    table = {
+        "t": [0.0, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0],
+        "ax": [0.0, 7.0, 1.0, nan, 2.0, 3.0, nan],
+        "ay": [0.0, 7.0, 1.0, nan, 2.0, 3.0, 9.0],  # half a sample of acc is none
+        "gx": [5.0, 6.0, nan, nan, 7.0, nan, 8.0],
+        "heat": [0.0, 1.0, 2.0, nan, 3.0, nan, 4.0],
+        "what": ["p", "q", "q", None, "p", "q", None],
+    }
+    table = {name: np.array(values, object if name == "what" else float)
+             for name, values in table.items()}  # fmt: skip
+    w = cut(table, window=4, rate=1, gap=2, label="heat", target="mean")
+    assert w[0].tolist() == [[0, 0, 5], [1, 1, 6], [2, 2, 7], [3, 3, 8]]
+    assert w.y.tolist() == [(0 + 2 + 3 + 4) / 4]
+    # The row of 7 is replaced for acc and counts for gyro; the empty row has nothing to lose.
+    assert w.report.lost_samples == {"of a repeated time: each sensor's last one counts": 1}
+    assert "2 rows are one sample" in str(w.report)
+    labelled = cut(table, window=4, rate=1, gap=2, label="what", purity=0.5)
+    assert labelled.y.tolist() == ["p"]  # p, q, p, q
+    assert labelled.report.lost_windows == {}
+    assert cut(table, window=3, hop=1, rate=1, gap=2, label="what").y.tolist() == ["p", "q"]
+
+
 def test_no_window_reaches_from_one_recording_into_another():
     parts = [ramp(260), ramp(90), ramp(220)]
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -47,7 +47,7 @@ def drawn_log(rng: np.random.Generator, rate: float) -> tuple[Any, Any]:
     steps[rng.integers(n, size=2)] += int(rng.integers(2e5, 3e6))
     times = np.cumsum(steps)
     values = rng.normal(size=(n, 3)) * [1, 10, 1e-3] + [9.8, 0, 300]
-    kind = rng.integers(3)
+    kind = rng.integers(4)
     if kind == 1:  # one sensor is silent for a while, and for single samples
         at = int(rng.integers(n))
         values[at : at + n // 4, 2] = np.nan
@@ -55,6 +55,13 @@ def drawn_log(rng: np.random.Generator, rate: float) -> tuple[Any, Any]:
     if kind == 2:
         mine = rng.random(n) < 0.5
         values[mine, :2], values[~mine, 2] = np.nan, np.nan
+    if kind == 3:  # the same, and now and then at one and the same time
+        times, values = np.repeat(times, 2), np.repeat(values, 2, axis=0)
+        first = rng.integers(2, size=n)
+        values[2 * np.arange(n) + first, :2] = np.nan
+        values[2 * np.arange(n) + 1 - first, 2] = np.nan
+        kept = rng.random(2 * n) < 0.9
+        times, values = times[kept], values[kept]
     return times, values
 
 
@@ -65,7 +72,8 @@ def test_windows_are_those_of_the_log(seed: int) -> None:
     length, hop = int(rng.integers(2, 40)), int(rng.integers(1, 60))
     own = recipe(rate, length / rate, hop / rate, float(rng.choice([5, 8]) / rate))
     times, values = drawn_log(rng, rate)
-    starts, found, _ = streamed(own, times, values)
+    starts, found, sampler = streamed(own, times, values)
+    assert sampler.repeated == 0
     if not len(starts):
         with pytest.raises(InputError, match="no window of"):
             cut(own, times, values)

@@ -18,12 +18,14 @@ def slowly(table, length, step, rate, gap, purity):
     """Windows as (recording, start, samples, label), by loops alone."""
     found = []
     for who in sorted(set(table["who"])):
-        last = {}
+        last, own = {}, ({}, {})
         for k in range(len(table["t"])):
             if table["who"][k] == who and math.isfinite(table["t"][k]):
                 last[table["t"][k]] = k
-        every = sorted(last.items())
-        heard = [[(t, k) for t, k in every if math.isfinite(table[c][k])] for c in ("x", "z")]
+                for one, c in zip(own, ("x", "z"), strict=True):
+                    if math.isfinite(table[c][k]):
+                        one[table["t"][k]] = k
+        every, heard = sorted(last.items()), [sorted(one.items()) for one in own]
         for begin, end in meeting(*[pieces(one, gap) for one in heard]):
             points = [begin + k / rate for k in range(int((end - begin) * rate + 1e-6) + 1)]
             rows = [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Booleans
 from rdeepsense.batch.known import Known, Predicted, Runner, Values
 from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, STATUS, Wanted
-from rdeepsense.status import Status, Statuses, status_words
+from rdeepsense.status import DOUBTS, Status, Statuses, status_words
 
 LISTED = 20  # inputs named one by one before "and N more"
 
@@ -83,12 +83,16 @@ class Answers:
         if self.known.classes is not None:
             columns = self._classes(self.known.classes, predicted.mean)
         columns |= self._further(predicted)
-        words, beyond = self._words(X, status, at)
+        tally = Tally(len(X), int(missing.sum()), int(infinite.sum()))
+        told = int(np.count_nonzero(status & ~DOUBTS))
+        tally.flagged = told - tally.missing - tally.infinite
+        if self.known.refusal is not None:
+            unsure = self.known.refusal.refused(predicted) & ~unanswered
+            status = status | unsure * np.uint8(Status.UNSURE)
+        words, beyond = self._words(X, status)
         if STATUS in self.wanted.further:
             columns[STATUS] = words
-        tally = Tally(len(X), int(missing.sum()), int(infinite.sum()))
-        tally.flagged = len(at) - tally.missing - tally.infinite
-        counts, names = beyond[~(missing | infinite)].sum(0), self.known.input_names
+        counts, names = beyond[~unanswered[status != 0]].sum(0), self.known.input_names
         tally.inputs.update({names[k]: int(counts[k]) for k in np.flatnonzero(counts)})
         return Answer(columns, unanswered, tally)
 
@@ -132,8 +136,9 @@ class Answers:
             columns[REJECT] = self.known.refusal.refused(predicted)
         return columns
 
-    def _words(self, X: Values, status: Statuses, at: NDArray[Any]) -> tuple[Coded, Booleans]:
+    def _words(self, X: Values, status: Statuses) -> tuple[Coded, Booleans]:
         """Return the status of each row in words, and the inputs that flagged rows are for."""
+        at = np.flatnonzero(status)
         beyond = self.known.beyond(X[at])
         # Each pattern of flags is put in words once: there are far fewer of them than rows.
         flags = np.column_stack([status[at], beyond]).astype(np.uint8)

@@ -46,6 +46,10 @@ class Library:
         """Whether it can be loaded: folders may be shared by machines of several kinds."""
         return Path(self.path).exists() and self.processor == processor()
 
+    def runner(self) -> CRunner:
+        """Load it into this process."""
+        return CRunner(CompiledRunner.of(Path(self.path), self.facts), self.factors)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -66,8 +70,7 @@ class Plan:
     def answers(self) -> Answers:
         """Start the runner in this process."""
         if self.library is not None and self.library.is_here:
-            compiled = CompiledRunner.of(Path(self.library.path), self.library.facts)
-            return Answers(self.known, self.wanted, CRunner(compiled, self.library.factors))
+            return Answers(self.known, self.wanted, self.library.runner())
         # Late: a process that runs C alone has no torch in its memory.
         from rdeepsense.batch.prepare import runner_of
 

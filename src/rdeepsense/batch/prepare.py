@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from rdeepsense.batch.known import Known, Runner, Values
 from rdeepsense.batch.plan import Library, Plan, Preparation
 from rdeepsense.batch.refusal import refusal_of
 from rdeepsense.batch.torch_runner import TorchRunner
-from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, Wanted, tails
+from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, STATUS, Wanted, tails
 from rdeepsense.deploy.c.cache import processor
 from rdeepsense.deploy.c.called import CompiledRunner
 from rdeepsense.deploy.c.compiled import compiled
 from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.loading import Estimator, load
 from rdeepsense.fitting.fitted import Fitted
@@ -41,7 +43,7 @@ def prepare(preparation: Preparation) -> Plan:
             raise InputError(f"runner = 'C': {alone}")
     elif preparation.may_run_c:
         try:
-            library, said = _compared(model, wanted, asked)
+            library, said = faster_library(model, wanted, asked)
         except InputError as error:
             if asked == "C":
                 raise
@@ -92,14 +94,21 @@ def runner_of(plan: Plan) -> Runner:
     model = load(plan.model)
     if plan.library is None:
         return torch_runner(model, plan.wanted)
-    found = compiled(fold_fitted(model.fitted_))
-    return CRunner(found, plan.library.factors)
+    return CRunner(_compiled(model.fitted_, plan.wanted), plan.library.factors)
 
 
-def _compared(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | None, str]:
-    """Compile a model, hold it against torch on a few rows, and say which is faster."""
+def _compiled(fitted: Fitted, wanted: Wanted) -> CompiledRunner:
+    """Compile a model, with its novelty where the status is wanted."""
+    folded = fold_fitted(fitted)
+    if STATUS in wanted.further:
+        folded = replace(folded, facts=replace(folded.facts, novelty=fitted.compact_novelty))
+    return compiled(folded)
+
+
+def faster_library(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | None, str]:
+    """Compile a model and hold it against torch on a few rows; None where torch is faster."""
     fitted = model.fitted_
-    made: CompiledRunner = compiled(fold_fitted(fitted))
+    made = _compiled(fitted, wanted)
     assert made.library is not None
     levels = {*tails(wanted.coverage), *wanted.quantiles}
     factors = {} if fitted.target.is_classes else {q: _factor(fitted, q) for q in levels}
@@ -116,10 +125,15 @@ def _compared(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | N
     return library, f"C, {times:.1f} times as fast as torch"
 
 
-def _factor(fitted: Fitted, level: float) -> Values:
-    """Compute f_q = (quantile_q - mean) / std at the centre of the training rows."""
+def at_the_centre(fitted: Fitted) -> AnyDistribution:
+    """Predict one row, the centre of the training rows."""
     scaler = fitted.inputs.scaler
-    dist = fitted.calibrated(scaler.rows_at(np.zeros((1, len(scaler.scale)))))
+    return fitted.calibrated(scaler.rows_at(np.zeros((1, len(scaler.scale)))))
+
+
+def _factor(fitted: Fitted, level: float) -> Values:
+    """Compute f_q = (quantile_q - mean) / std, of any row."""
+    dist = at_the_centre(fitted)
     found: Values = np.asarray((dist.quantile(level) - dist.mean) / dist.std, np.float32)
     return found.reshape(-1)
 

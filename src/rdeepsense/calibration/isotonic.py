@@ -48,8 +48,10 @@ class Isotonic(Calibration):
         return cls(scale.factor, stated, actual)
 
     def apply(self, dist: AnyDistribution) -> Recalibrated:
-        assert not isinstance(dist, Categorical | Recalibrated)
-        return Recalibrated(stretched(dist, self.factor), self.stated, self.actual)
+        assert not isinstance(dist, Categorical)
+        base = stretched(dist, self.factor)
+        assert not isinstance(base, Recalibrated)
+        return Recalibrated(base, self.stated, self.actual)
 
     def summary(self) -> float:
         return self.factor

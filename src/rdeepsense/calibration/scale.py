@@ -27,8 +27,7 @@ from rdeepsense.distributions import (
     Categorical,
     Gaussian,
     LocationScale,
-    Mixture,
-    Recalibrated,
+    RegressionDistribution,
 )
 
 
@@ -56,15 +55,15 @@ class Scale(Calibration):
         return self.factor
 
 
-def stretched(dist: LocationScale | Mixture, factor: float) -> LocationScale | Mixture:
+def stretched(dist: RegressionDistribution, factor: float) -> RegressionDistribution:
     """Return the distribution with everything about its mean times one factor."""
-    if isinstance(dist, Mixture):
-        return dist.affine((1 - factor) * dist.mean, factor)
-    return dist.widened(factor)
+    if isinstance(dist, LocationScale):
+        return dist.widened(factor)
+    return dist.affine((1 - factor) * dist.mean, factor)
 
 
-def _continuous(dist: AnyDistribution) -> LocationScale | Mixture:
-    assert not isinstance(dist, Categorical | Recalibrated)
+def _continuous(dist: AnyDistribution) -> RegressionDistribution:
+    assert not isinstance(dist, Categorical)
     return dist
 
 

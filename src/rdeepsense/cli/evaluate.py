@@ -18,11 +18,10 @@ from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Qui
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.scores import caption, score_model, score_table
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, write_json
-from rdeepsense.cli.verdict import report
+from rdeepsense.cli.verdict import judged, report
 from rdeepsense.cli.window_log import evaluate_log
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.records import plain
-from rdeepsense.reporting.verdict import judge
 
 
 def evaluate(
@@ -41,7 +40,7 @@ def evaluate(
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(help="With --report, the column of times; by default the only one of dates."),
+        typer.Option(help="Column of times, to find a drift by; by default the only one of dates."),
     ] = None,
     train: Annotated[
         Path | None,
@@ -53,13 +52,16 @@ def evaluate(
     json: JsonFile = None,
 ) -> None:
     """Score a model's predictions and their uncertainty on a labelled table."""
+    # Late: --help of any command answers without numpy.
+    from rdeepsense.batch.distribution import predict_many
+
     terminal = Terminal(quiet, json)
     outputs = {"--json": json, "--report": page}
     check_outputs(outputs, inputs=(model, table), overwrite=overwrite)
     if page is not None:
         require("matplotlib", "report")
-    elif time is not None or train is not None:
-        raise InputError("--time and --train are for the page of --report")
+    elif train is not None:
+        raise InputError("--train is for the page of --report")
     estimator = load_model(model)
     if estimator.fitted_.recipe is not None:
         if time is not None or train is not None:
@@ -72,36 +74,35 @@ def evaluate(
     check_known(read.frame, [groups] if groups else [], "--groups")
     classes = hasattr(estimator, "classes_")
     taken = [*targets, *([groups] if groups else [])]
-    timed = None
-    if page is not None:
-        names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
-        timed = time_column(read, time, [*taken, *names])
+    names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+    timed = time_column(read, time, [*taken, *names])
     found = model_inputs(estimator, read, [*taken, *([timed] if timed else [])])
     found.report(terminal)
     answered = answerable(estimator, found.values)
     report_unanswered(terminal, int((~answered).sum()))
     inputs, y = rows_of(found.values, answered), truth_of(estimator, read, targets)[answered]
     group = labels(read.frame, groups, "--groups")[answered] if groups else None
-    dist = estimator.predict_dist(inputs)
+    dist = predict_many(estimator, inputs)
     scores = score_model(estimator, dist, y, targets, group)
     flagged_rows(estimator, inputs).report(terminal)
     title = f"Figures on {len(y):,} rows of {read.name}"
     terminal.table(score_table(title, scores, caption(classes, groups)))
     figures = report_groups(terminal, dist, y, targets, groups, group)
-    verdicts = judge(dist, y, targets, None, group)
-    report(terminal, verdicts)
-    told = None
-    if page is not None:
+    when = times(read, timed, answered) if timed else None
+    if page is None:
+        verdicts = judged(dist, y, targets, None, group, when)
+        report(terminal, verdicts)
+    else:
         import numpy as np
         import polars as pl
 
-        told = write_report(
+        verdicts = write_report(
             terminal,
             page,
             estimator,
             (inputs, y),
             None if group is None else pl.Series(groups, group.tolist()),
-            times(read, timed, answered) if timed else None,
+            when,
             training_pair(estimator, train, targets, missing_mark or []),
             model,
             f"Rows of {read.name}.",
@@ -114,7 +115,6 @@ def evaluate(
             "figures": plain(scores),
             "verdict": plain(verdicts),
             "groups": plain(figures),
-            **({"page": told} if told is not None else {}),
         }
         write_json(json, content)
         if json != STDOUT:

@@ -12,6 +12,7 @@ from rdeepsense.cli.labelled import truth_of
 from rdeepsense.cli.reading.dates import as_dates
 from rdeepsense.cli.reading.table import Table, read_table
 from rdeepsense.cli.reading.times import times_of
+from rdeepsense.cli.verdict import report as print_verdicts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rdeepsense.arrays import Booleans
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
+    from rdeepsense.reporting.overall import Overall
 
     Pair = tuple[Inputs, NDArray[Any]]
 
@@ -72,8 +74,8 @@ def write_report(
     file: Path,
     about: str,
     row_numbers: NDArray[Any] | None = None,
-) -> dict[str, object]:
-    """Write the page; returns its verdicts as plain data."""
+) -> dict[str, Overall]:
+    """Write the page, and print its verdicts; returns them."""
     from rdeepsense.reporting.report import report
 
     called = ", ".join(model.fitted_.target.names or ())
@@ -89,10 +91,9 @@ def write_report(
         row_numbers=row_numbers,
     )
     found.save(page)
-    for name, verdict in found.verdicts.items():
-        terminal.line(f"page      {name}: {verdict.word}")
+    print_verdicts(terminal, found.verdicts)
     terminal.line(f"wrote {page}")
-    return {name: verdict.to_json() for name, verdict in found.verdicts.items()}
+    return found.verdicts
 
 
 def _is_dates(series: pl.Series) -> bool:

@@ -36,7 +36,10 @@ def flagged_rows(model: Estimator, inputs: Inputs) -> FlaggedRows:
     """Find the flagged rows, and the inputs that they are flagged for."""
     import numpy as np
 
+    from rdeepsense.status import DOUBTS
+
     beyond = model.flagged_inputs(inputs)
     names = getattr(model, "feature_names_in_", [str(k) for k in range(beyond.shape[1])])
     counts = {str(names[k]): int(beyond[:, k].sum()) for k in np.flatnonzero(beyond.any(0))}
-    return FlaggedRows(len(beyond), int(np.count_nonzero(model.status(inputs))), counts)
+    flagged = int(np.count_nonzero(model.status(inputs) & ~DOUBTS))
+    return FlaggedRows(len(beyond), flagged, counts)

@@ -14,9 +14,8 @@ from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.targets import check_classes
 from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
 from rdeepsense.cli.split_windows import apart, split_groups
-from rdeepsense.cli.verdict import report
+from rdeepsense.cli.verdict import judged, report
 from rdeepsense.errors import InputError
-from rdeepsense.reporting.verdict import judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -158,8 +157,8 @@ class LogTable:
         between = self.groups or "recording"
         terminal.table(score_table(title, scores, caption(hasattr(model, "classes_"), between)))
         figures = report_groups(terminal, dist, y, self.targets, between, groups)
-        verdicts = judge(dist, y, self.targets, self.y[self.rest], groups)
-        report(terminal, verdicts)
+        verdicts = judged(dist, y, self.targets, self.y[self.rest], groups)
+        report(terminal, verdicts, timed=False)
         return ClosingScores(rows, "held_out", scores, verdicts, figures)
 
     def peers(self, model: Estimator) -> Peers | None:

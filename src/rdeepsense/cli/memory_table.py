@@ -22,8 +22,7 @@ from rdeepsense.cli.reading.table import Table
 from rdeepsense.cli.reading.targets import check_classes, read_targets
 from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
 from rdeepsense.cli.split import split_off
-from rdeepsense.cli.verdict import report
-from rdeepsense.reporting.verdict import judge
+from rdeepsense.cli.verdict import judged, report
 
 if TYPE_CHECKING:
     import polars as pl
@@ -149,8 +148,8 @@ class MemoryTable:
         note = caption(hasattr(model, "classes_"), self.groups)
         terminal.table(score_table(title, scores, note))
         figures = report_groups(terminal, dist, y, self.targets, self.groups, groups)
-        verdicts = judge(dist, y, self.targets, self.y[~test], groups)
-        report(terminal, verdicts)
+        verdicts = judged(dist, y, self.targets, self.y[~test], groups)
+        report(terminal, verdicts, timed=False)
         return ClosingScores(rows, "held_out", scores, verdicts, figures)
 
     def peers(self, model: Estimator) -> Peers | None:

@@ -13,11 +13,10 @@ from rdeepsense.cli.labelled import target_columns
 from rdeepsense.cli.reading.log import read_log
 from rdeepsense.cli.scores import Scores, caption, known_labels, score_model, score_table
 from rdeepsense.cli.terminal import STDOUT, write_json
-from rdeepsense.cli.verdict import report
+from rdeepsense.cli.verdict import judged, report
 from rdeepsense.cli.writing import write_table
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.records import plain
-from rdeepsense.reporting.verdict import judge
 from rdeepsense.storage import Remote, is_url
 
 if TYPE_CHECKING:
@@ -168,6 +167,9 @@ def evaluate_log(
 ) -> None:
     """Score a model on the windows of a labelled log."""
     import numpy as np
+    import polars as pl
+
+    from rdeepsense.status import DOUBTS
 
     recipe = model.fitted_.recipe
     assert recipe is not None
@@ -184,26 +186,24 @@ def evaluate_log(
         between, group = None, None
     dist = model.predict_dist(X)
     scores = score_model(model, dist, y, targets, group)
-    flagged = int((model.status(X) != 0).sum())
+    flagged = int(np.count_nonzero(model.status(X) & ~DOUBTS))
     if flagged:
         terminal.line(f"{flagged:,} of {len(X):,} windows are beyond what the model was trained on")
     title = f"Figures on {len(y):,} windows of {path}"
     terminal.table(score_table(title, scores, caption(classes, between)))
     told = report_groups(terminal, dist, y, targets, between, group)
-    verdicts = judge(dist, y, targets, None, group)
-    report(terminal, verdicts)
-    judged = None
-    if page is not None and file is not None:
-        import polars as pl
-
+    # Seconds of several recordings may each begin at 0, and put nothing in order.
+    dated = windows.starts.dtype.kind == "M" or not windows.groups
+    starts = pl.Series("start", windows.starts) if dated else None
+    if page is None or file is None:
+        verdicts = judged(dist, y, targets, None, group, starts)
+        report(terminal, verdicts)
+    else:
         from rdeepsense.cli.evaluate_report import write_report
 
         own = None if group is None else pl.Series(between or "", group.tolist())
-        # Seconds of several recordings may each begin at 0, and put nothing in order.
-        dated = windows.starts.dtype.kind == "M" or not windows.groups
-        starts = pl.Series("start", windows.starts) if dated else None
         about = f"Windows of {path}."
-        judged = write_report(terminal, page, model, (X, y), own, starts, None, file, about)
+        verdicts = write_report(terminal, page, model, (X, y), own, starts, None, file, about)
     if json is None:
         return
     content: dict[str, Any] = {
@@ -215,7 +215,6 @@ def evaluate_log(
         "verdict": plain(verdicts),
         "groups": plain(told),
         "windows": windows.report.to_json(),
-        **({"page": judged} if judged is not None else {}),
     }
     write_json(json, content)
     if json != STDOUT:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rdeepsense import metrics
 from rdeepsense.arrays import Floats
+from rdeepsense.fitting.unlike import quantile
 
 DRIFT = 3.0
 Score = Callable[[NDArray[Any]], Floats]
@@ -73,12 +74,6 @@ def aurocs(score: Score, X: NDArray[Any]) -> dict[str, float]:
     """Return, by fault, how well a score ranks faulty rows above healthy ones."""
     known = score(X)
     return {fault: metrics.auroc(known, score(rows)) for fault, rows in faulty(X)}
-
-
-def quantile(surprise: Floats, level: float) -> float:
-    """Return the score that a further row of the same kind passes with at most 1 - level."""
-    place = int(np.ceil((len(surprise) + 1) * level - 1e-9))
-    return float(np.sort(surprise)[min(place, len(surprise)) - 1])
 
 
 def false_alarms(surprise: Floats, level: float) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.deploy.export_novelty import export_novelty
 from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.novelty import CompactNovelty
 from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.novelty_quality import NoveltyReport

@@ -315,8 +315,13 @@ class DistributionEstimator(BaseEstimator):
         status, too. The std of a flagged row is at least that of
         the training targets, and its class probabilities are half the training frequencies; its
         mean stays.
+
+        After `fit_novelty` a row whose inputs together are stranger than 99 % of the rows that the
+        model kept is UNLIKE, which changes no prediction. It is told by the compact density that
+        exports carry, so that C and folded files flag the same rows. UNSURE is a reject option's:
+        `rdeepsense.RejectOption.status`.
         """
-        return self.fitted_.status(self._any_rows(X))
+        return self.fitted_.flags(self._any_rows(X))
 
     def flagged_inputs(self, X: ArrayLike) -> Booleans:
         """Tell which inputs of each row, (rows, inputs), its status is for."""

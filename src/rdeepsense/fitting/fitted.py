@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Calibration
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.calibration.new_group import most_coverage
+from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.data.names import Given, Texts, texts
 from rdeepsense.data.rows import ENOUGH_GROUPS, FitRows, Pair
 from rdeepsense.data.scaling import Scaler
@@ -38,9 +40,10 @@ from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
+from rdeepsense.fitting.unlike import Reading, compact, judging
 from rdeepsense.guard import Guard, every
 from rdeepsense.networks import Architecture, Shape
-from rdeepsense.status import Statuses
+from rdeepsense.status import Status, Statuses
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.smoothing import Smoothing
 
@@ -174,8 +177,30 @@ class Fitted:
         return networks_digest(self.networks.members, arrays)
 
     def status(self, X: NDArray[Any]) -> Statuses:
-        """Return the status of each row; 0 where there is no guard."""
+        """Return what the guard says of each row; 0 where there is none. See `flags`."""
         return np.zeros(len(X), np.uint8) if self.guard is None else self.guard.status(X)
+
+    @cached_property
+    def compact_novelty(self) -> CompactNovelty | None:
+        """The novelty as exports carry it; None where none was fitted, or can be made compact."""
+        if self.novelty is None:
+            return None
+        try:
+            reading = Reading(self.inputs.shape, self.inputs.scaler)
+            return compact(self.novelty, reading, judging(self.kept_rows[0]))
+        except InputError:
+            return None
+
+    def flags(self, X: NDArray[Any]) -> Statuses:
+        """Return the status of each row, with UNLIKE as an export has it; it changes no answer."""
+        status, novelty = self.status(X), self.compact_novelty
+        if novelty is None:
+            return status
+        reading = Reading(self.inputs.shape, self.inputs.scaler)
+        unlike = novelty.unlike(reading.raw(X))
+        if self.inputs.missing == "refuse":
+            unlike &= (status & Status.MISSING.value) == 0  # such a row has no answer to doubt
+        return status | unlike * np.uint8(Status.UNLIKE)
 
     def beyond(self, X: NDArray[Any]) -> Booleans:
         """Tell which inputs of each row the guard flags."""

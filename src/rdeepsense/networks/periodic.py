@@ -81,7 +81,9 @@ class PeriodicEmbedding(nn.Module):
         self.frequency = nn.Parameter(torch.empty(inputs, frequencies))
         self.weight = nn.Parameter(torch.empty(inputs, width, 2 * frequencies))
         self.bias = nn.Parameter(torch.empty(inputs, width))
-        self.reset_parameters()
+        # Without memory there are shapes alone: to draw some would import torch's compiler.
+        if not self.frequency.is_meta:
+            self.reset_parameters()
 
     @property
     def outputs(self) -> int:

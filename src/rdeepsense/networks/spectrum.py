@@ -30,10 +30,18 @@ class FrequencyResponse(nn.Module):
         super().__init__()
         self.interval = interval
         self.terms = interval // 2 + 1
-        angles = torch.outer(torch.arange(interval), torch.arange(self.terms)) % interval
-        angles = angles.double() * (2 * math.pi / interval)
-        self.register_buffer("cosines", (angles.cos() / interval).float(), persistent=False)
-        self.register_buffer("sines", (angles.sin() / interval).float(), persistent=False)
+        for name in ("cosines", "sines"):
+            table = torch.empty(interval, self.terms, dtype=torch.float32)
+            self.register_buffer(name, table, persistent=False)
+        # Without memory there is a shape alone: to compute one would import torch's compiler.
+        if not self.cosines.is_meta:
+            self._fill()
+
+    def _fill(self) -> None:
+        angles = torch.outer(torch.arange(self.interval), torch.arange(self.terms)) % self.interval
+        angles = angles.double() * (2 * math.pi / self.interval)
+        self.cosines.copy_(angles.cos() / self.interval)
+        self.sines.copy_(angles.sin() / self.interval)
 
     def forward(self, x: Tensor) -> Tensor:
         parts = x.unflatten(1, (-1, self.interval)).permute(0, 3, 1, 2)

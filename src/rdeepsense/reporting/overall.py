@@ -1,5 +1,7 @@
 """The word for a model on one target, and why: good, too wide, too narrow, useless, drifting.
 
+Pages and the terminal say the sentences that are made here.
+
 The rules, in this order; n is the number of rows, s a standard error (between groups, where there
 are groups):
 
@@ -20,6 +22,7 @@ are groups):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +44,14 @@ TONES = {"good": "good", "too wide": "open", "too modest": "open", UNCLEAR: "ope
 
 @dataclass(frozen=True)
 class Overall(Record):
-    """A word, a sentence that begins with it, and what to do."""
+    """A word, a sentence that begins with it, what to do, and whether a drift was found."""
 
     word: str
     why: str
     points: list[str]
+    no_drift: str | None  # how far that can be told; None where it drifts
+    worth: str  # of `verdict.WORTH`, of a model whose spread is set right
+    holds: str  # as of all rows
     share: float
     share_error: float
     nominal: float
@@ -58,6 +64,11 @@ class Overall(Record):
     def tone(self) -> str:
         """How a page colours it."""
         return TONES.get(self.word, "bad")
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is to be said after the sentence."""
+        return [*self.points, *([] if self.no_drift is None else [self.no_drift])]
 
 
 def overall(subject: Subject, training: NDArray[Any] | None = None) -> Overall:
@@ -73,7 +84,10 @@ def overall(subject: Subject, training: NDArray[Any] | None = None) -> Overall:
     return Overall(
         word,
         _why(word, subject, verdict, mended, drift),
-        _points(word, subject, verdict, mended, drift),
+        _points(word, subject, verdict, mended),
+        _no_drift(subject, drift),
+        mended.worth,
+        verdict.holds,
         verdict.share,
         verdict.share_error,
         verdict.nominal,
@@ -82,6 +96,18 @@ def overall(subject: Subject, training: NDArray[Any] | None = None) -> Overall:
         verdict.factor,
         None if drift is None else drift.errors,
     )
+
+
+def overall_each(
+    subjects: Sequence[Subject], training: NDArray[Any] | None = None
+) -> dict[str, Overall]:
+    """Judge several targets by name; `training` are their columns, or the values of the one."""
+    return {
+        one.name: overall(
+            one, training if training is None or training.ndim == 1 else training[:, place]
+        )
+        for place, one in enumerate(subjects)
+    }
 
 
 def word_of(verdict: Verdict, mended: Verdict, drift: Drift | None) -> str:
@@ -134,9 +160,7 @@ def _why(
     return f"{held}."
 
 
-def _points(
-    word: str, subject: Subject, verdict: Verdict, mended: Verdict, drift: Drift | None
-) -> list[str]:
+def _points(word: str, subject: Subject, verdict: Verdict, mended: Verdict) -> list[str]:
     cures = {
         "useless": "Are the inputs of the same rows as the target? Is the cause among them? A "
         "constant does as well.",
@@ -161,11 +185,13 @@ def _points(
     if word in ("useless", "drifting") and verdict.holds not in ("hold", UNCLEAR):
         what = "probabilities are" if subject.is_classes else "intervals are"
         points.append(f"Over all rows, its {what} {verdict.holds}.")
-    if drift is None:
-        points.append(
-            "Whether it drifts cannot be told: "
-            + ("no time was given." if subject.time is None else "too few rows.")
-        )
-    elif not drift.drifts:
-        points.append(f"No drift was found in {drift.blocks} blocks by {subject.timed_by}.")
     return points
+
+
+def _no_drift(subject: Subject, drift: Drift | None) -> str | None:
+    if drift is None:
+        why = "no time was given" if subject.time is None else "too few rows"
+        return f"Whether it drifts cannot be told: {why}."
+    if drift.drifts:
+        return None
+    return f"No drift was found in {drift.blocks} blocks by {subject.timed_by}."

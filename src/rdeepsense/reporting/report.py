@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rdeepsense.batch.distribution import predict_many
 from rdeepsense.data.checks import check_length
 from rdeepsense.data.kinds import GROUPS, plain
 from rdeepsense.errors import InputError
@@ -23,11 +24,11 @@ from rdeepsense.experiments.report.page import report_page
 from rdeepsense.files import write_whole
 from rdeepsense.fitting.target import Target
 from rdeepsense.reporting.importance import importances
-from rdeepsense.reporting.overall import Overall, overall
+from rdeepsense.reporting.overall import Overall, overall_each
 from rdeepsense.reporting.peers import compare
 from rdeepsense.reporting.per_target import by_target
 from rdeepsense.reporting.sections import Material, sections
-from rdeepsense.reporting.subject import Subject
+from rdeepsense.reporting.subject import Subject, checked_times
 
 FEWEST_ROWS = 20
 TRAIN = "of this page, the simple ones fitted on the training rows given"
@@ -106,9 +107,9 @@ def report(
     group = None if groups is None else plain("groups", groups, GROUPS)
     if group is not None:
         check_length("groups", len(group), len(rows))
-    when = None if time is None else _times(time, len(rows))
+    when = None if time is None else checked_times(time, len(rows))
     names = list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
-    dist = model.predict_dist(X)
+    dist = predict_many(model, X)
     units = _units(target, len(names))
     subjects = [
         Subject(name, unit, part, own, group, _name(groups, "group"), when, _name(time, "time"))
@@ -118,10 +119,7 @@ def report(
     if train is not None:
         peers, compared = compare(model, train, (X, y), test_groups=group), TRAIN
     known = None if train is None else _targets(target, train[1])
-    verdicts = [
-        overall(one, None if known is None else known if known.ndim == 1 else known[:, place])
-        for place, one in enumerate(subjects)
-    ]
+    verdicts = overall_each(subjects, known)
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     check_length("row_numbers", len(numbers), len(rows))
     material = Material(
@@ -130,7 +128,7 @@ def report(
         numbers,
         fitted.status(rows),
         subjects,
-        verdicts,
+        list(verdicts.values()),
         importances(model, rows, encoded, group, fitted.training.seed),
         peers,
         compared,
@@ -139,7 +137,7 @@ def report(
     return ModelReport(
         title or f"{fitted.method}: may its predictions of {called} be trusted?",
         " ".join(filter(None, (about, f"{len(rows):,} labelled rows."))),
-        dict(zip(names, verdicts, strict=True)),
+        verdicts,
         sections(material),
     )
 
@@ -151,21 +149,6 @@ def _units(target: Target, count: int) -> Sequence[str]:
 def _targets(target: Target, y: ArrayLike) -> NDArray[Any]:
     encoded = target.encode(y, len(np.asarray(y)))
     return encoded if target.classes is None else np.asarray(target.classes[encoded])
-
-
-def _times(time: ArrayLike, rows: int) -> NDArray[Any]:
-    """Return numbers or dates, one for each row."""
-    values = np.asarray(time)
-    check_length("time", len(values), rows)
-    if values.dtype.kind not in "iufM" or values.ndim != 1:
-        raise InputError(
-            f"time is of {values.dtype} with shape {values.shape}; accepted: a number or a date "
-            "for each row"
-        )
-    if (values != values).any():
-        place = int(np.argmax(values != values))
-        raise InputError(f"time lacks a value in row {place} (the first row is 0)")
-    return values
 
 
 def _name(column: object, other: str) -> str:

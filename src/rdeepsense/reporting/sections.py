@@ -35,6 +35,11 @@ RANGE = (
     "Of rows chosen by their truth even a true model misses more at the ends: look for what "
     "differs from one side to the other."
 )
+NOT_OF_WINDOWS = (
+    "Of windows a whole channel is taken from another window. Predictions along an input, averaged "
+    "over rows, are not shown: a channel has no single value that could be moved while the others "
+    "stay."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +94,7 @@ def _verdict(material: Material) -> list[Block]:
     blocks: list[Block] = []
     for subject, verdict in zip(material.subjects, material.verdicts, strict=True):
         word = f"{subject.name}: {verdict.word}" if several else verdict.word.capitalize()
-        blocks.append(Banner(word, verdict.tone, verdict.why, tuple(verdict.points)))
+        blocks.append(Banner(word, verdict.tone, verdict.why, tuple(verdict.remarks)))
     if noted := _flagged(material):
         blocks.append(Text(noted))
     return [*blocks, *(figures_table(subject) for subject in material.subjects)]
@@ -150,7 +155,7 @@ def _inputs(material: Material, place: int) -> list[Block]:
     names, prefix = material.names, f"t{place}"
     blocks: list[Block] = [input_figures.importance(subject, found, names, prefix)]
     if material.rows.ndim != 2:
-        return blocks
+        return [*blocks, Text(NOT_OF_WINDOWS)]
     asked = (
         dependence(material.model, material.rows, one.column, one.column in names.levels)
         for one in found[:ALONG]

@@ -1,4 +1,4 @@
-"""The verdict on a model, in words, by rules that know how much so many rows can tell.
+"""The figures of a verdict, by rules that know how much so many rows can tell.
 
 Two questions are asked of labelled rows that nothing was chosen on:
 
@@ -39,7 +39,7 @@ WORTH = {1: "better than the mean", 0: "no better than the mean", -1: "worse tha
 
 @dataclass(frozen=True)
 class Verdict(Record):
-    """What can be said of a model, and the numbers behind it."""
+    """What can be said of all rows, and the numbers behind it; `overall` puts it in words."""
 
     worth: str  # of WORTH
     gain: float  # nats
@@ -49,7 +49,6 @@ class Verdict(Record):
     nominal: float
     share_error: float
     factor: float | None  # of classes None
-    words: list[str]
 
 
 def judge(
@@ -65,7 +64,7 @@ def judge(
     for place, (name, part, truth) in enumerate(by_target(dist, y, targets)):
         before = known if known.ndim == 1 else known[:, place]
         rule = _classes if hasattr(part, "probs") else _numbers
-        found[name] = rule(name, part, truth, before, groups)
+        found[name] = rule(part, truth, before, groups)
     return found
 
 
@@ -82,7 +81,6 @@ def held(share: float, nominal: float, error: float) -> int:
 
 
 def _numbers(
-    name: str,
     dist: AnyDistribution,
     y: NDArray[np.generic],
     known: NDArray[np.generic],
@@ -102,26 +100,14 @@ def _numbers(
     with np.errstate(all="ignore"):
         factor = float(np.quantile(np.abs(2 * truth - low - high) / (high - low), LEVEL))
     found = held(share, LEVEL, error)
-    rows = f"of {len(truth):,} rows"
-    said = f"{100 * LEVEL:.0f} % intervals hold {100 * share:.1f} ± {100 * error:.1f} % {rows}"
     few = found == 0 and ERRORS * error > TELLING
-    words = {
-        0: f"too few rows to blame the intervals: {said}"
-        if few
-        else f"the intervals hold what they say: {said}",
-        1: f"the intervals are too wide by a factor of {1 / max(factor, 1e-9):.2f}: {said}; "
-        "try --calibrate isotonic, or a fit without --quick",
-        -1: f"the intervals are too narrow by a factor of {factor:.2f}: {said}; "
-        "try --calibrate conformal, --groups if rows belong together, or a fit without --quick",
-    }[found]
     holds = {0: UNCLEAR if few else "hold", 1: "too wide", -1: "too narrow"}[found]
-    worth, value = worth_of(gain, gain_error), _worth_words(name, gain, gain_error)
     kept = factor if math.isfinite(factor) else None
-    return Verdict(worth, gain, gain_error, holds, share, LEVEL, error, kept, [words, value])
+    worth = worth_of(gain, gain_error)
+    return Verdict(worth, gain, gain_error, holds, share, LEVEL, error, kept)
 
 
 def _classes(
-    name: str,
     dist: AnyDistribution,
     y: NDArray[np.generic],
     known: NDArray[np.generic],
@@ -143,22 +129,10 @@ def _classes(
     if groups is not None:
         error = max(standard_error(correct - stated, groups) or 0.0, error)
     found = held(share, nominal, error)
-    said = (
-        f"{100 * share:.1f} ± {100 * error:.1f} % of {len(correct):,} rows are right where "
-        f"{100 * nominal:.1f} % is stated"
-    )
     few = found == 0 and ERRORS * error > TELLING
-    words = {
-        0: f"too few rows to blame the probabilities: {said}"
-        if few
-        else f"the probabilities hold what they say: {said}",
-        1: f"the probabilities are too modest: {said}; try --calibrate temperature",
-        -1: f"the probabilities are too sure: {said}; try --calibrate temperature, or --groups if "
-        "rows belong together",
-    }[found]
     holds = {0: UNCLEAR if few else "hold", 1: "too modest", -1: "too sure"}[found]
-    worth, value = worth_of(gain, gain_error), _worth_words(name, gain, gain_error)
-    return Verdict(worth, gain, gain_error, holds, share, nominal, error, None, [words, value])
+    worth = worth_of(gain, gain_error)
+    return Verdict(worth, gain, gain_error, holds, share, nominal, error, None)
 
 
 def _gain(rows: NDArray[np.float64], groups: NDArray[np.generic] | None) -> tuple[float, float]:
@@ -177,12 +151,3 @@ def _share_error(
     return (
         independent if groups is None else max(standard_error(inside, groups) or 0.0, independent)
     )
-
-
-def _worth_words(name: str, gain: float, error: float) -> str:
-    worth = worth_of(gain, error)
-    side = "below" if gain > 0 else "above"
-    said = f"NLL {abs(gain):.3g} ± {error:.2g} {side} that of a constant"
-    if worth == WORTH[1]:
-        return f"{worth}: {said}"
-    return f"{worth}: the inputs say nothing about {name} that these rows can show ({said})"

@@ -16,6 +16,7 @@ from rdeepsense.windowing.clock import TIME_UNITS, clock_of
 from rdeepsense.windowing.columns import Table, check_columns, check_lengths, numbers_of
 from rdeepsense.windowing.durations import seconds
 from rdeepsense.windowing.gathered import Windows
+from rdeepsense.windowing.heard import Heard
 from rdeepsense.windowing.pace import check_repeated, found_rate, settled
 from rdeepsense.windowing.plan import Plan, plan_of
 from rdeepsense.windowing.recipe import TARGETS, Recipe, listed
@@ -42,10 +43,10 @@ def windows(
 ) -> Windows:
     """Cut a sensor log into windows (n, time, channels) of equal length and rate.
 
-    Samples are sorted by time within their recording; of those with the same time the last one
-    counts. They are resampled to `rate` by linear interpolation between neighbours. No window
-    reaches over a gap, over a sensor's silence, or from one recording into another. The `report`
-    of what comes back says how many samples and windows were lost, and why.
+    Samples are sorted by time within their recording; of rows with the same time each sensor's
+    last sample counts. They are resampled to `rate` by linear interpolation between neighbours. No
+    window reaches over a gap, over a sensor's silence, or from one recording into another. The
+    `report` of what comes back says how many samples and windows were lost, and why.
 
     Parameters
     ----------
@@ -103,19 +104,22 @@ def cut(recipe: Recipe, table: Table) -> Windows:
     samples = len(clock.seconds)
     check_lengths(table, [*recipe.channels, *recipe.by, *recipe.label], samples, recipe.time)
     recordings = recordings_of(table, recipe.by, samples)
-    lost, lines, late = Counter[str](), [], 0
+    columns = {name: numbers_of(table, name) for name in recipe.channels}
+    sensors = [[columns[name] for name in names] for names in recipe.sensors.values()]
+    lost, heard, late = Counter[str](), [], 0
     for rows in recordings.rows:
         kept = with_times(rows, clock.known)
-        line, behind, repeated = ordered(clock.seconds[kept], kept)
-        lines.append(line)
-        late, lost[reasons.REPEATED] = late + behind, lost[reasons.REPEATED] + repeated
+        line, behind = ordered(clock.seconds[kept], kept)
+        heard.append(Heard.of(line, sensors))
+        late, lost[reasons.REPEATED] = late + behind, lost[reasons.REPEATED] + heard[-1].repeated
     if clock.known is not None:
         lost[reasons.NO_TIME] = int((~clock.known).sum())
-    found = found_rate(lines, recipe.time, samples)
+    found = found_rate([own.line for own in heard], recipe.time, samples)
     check_repeated(lost[reasons.REPEATED], samples, recipe.time, recipe.by)
     recipe, said = settled(recipe, found, recipe.time)
-    columns = {name: numbers_of(table, name) for name in recipe.channels}
-    plans = [plan_of(recipe, line, columns) for line in lines]
+    if merged := sum(own.merged for own in heard):
+        said.append(f"{merged:,} rows are one sample with another of the same time")
+    plans = [plan_of(recipe, own) for own in heard]
     for plan in plans:
         lost.update(plan.lost_samples)
     signal = np.empty((sum(len(plan.grid) for plan in plans), len(columns)), np.float32)

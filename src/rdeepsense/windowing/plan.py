@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Floats, Integers, Singles
 from rdeepsense.windowing import report as reasons
 from rdeepsense.windowing.grid import Grid, Neighbours
+from rdeepsense.windowing.heard import Heard
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.timeline import Stretches, Timeline, stretches_of
 from rdeepsense.windowing.truth import Truth
@@ -23,7 +24,7 @@ Columns = Mapping[str, NDArray[Any]]
 class Plan:
     """What is to be interpolated where, and what is lost of a recording."""
 
-    line: Timeline  # of all samples
+    heard: Heard
     sensors: list[tuple[Timeline, tuple[str, ...]]]
     grid: Grid
     length: int
@@ -49,31 +50,31 @@ class Plan:
     def fill(self, signal: Singles, columns: Columns, truth: Truth | None) -> NDArray[Any] | None:
         """Write the sensors at the grid's points; returns the truth there."""
         values = None if truth is None else truth.room_for(len(self.grid))
+        known = [] if truth is None else truth.lines(self.heard)
         for place, times in self.grid.blocks():
             found = dict[int, Neighbours]()
+            for line in (*(own for own, _ in self.sensors), *known):
+                if id(line) not in found:
+                    found[id(line)] = Neighbours.of(line, times, self.grid.rate)
             channel = 0
             for line, names in self.sensors:
-                near = found.get(id(line))
-                if near is None:
-                    near = found[id(line)] = Neighbours.of(line, times, self.grid.rate)
+                near = found[id(line)]
                 for name in names:
                     signal[place, channel] = near.interpolated(columns[name])
                     channel += 1
             if truth is not None and values is not None:
-                near = found.get(id(self.line)) or Neighbours.of(self.line, times, self.grid.rate)
-                values[place] = truth.at(near)
+                values[place] = truth.at([found[id(line)] for line in known])
         return values
 
 
-def plan_of(recipe: Recipe, line: Timeline, columns: Columns) -> Plan:
+def plan_of(recipe: Recipe, heard: Heard) -> Plan:
     """Find the stretches that all sensors cover, and lay a grid over those of a window's length."""
     assert recipe.rate is not None
     assert recipe.gap is not None
-    length, step = recipe.length, recipe.step
+    length, step, line = recipe.length, recipe.step, heard.line
     sensors, lost = list[tuple[Timeline, tuple[str, ...]]](), dict[str, int]()
     common: Stretches | None = None
-    for sensor, names in recipe.sensors.items():
-        own = _heard(line, [columns[name] for name in names])
+    for (sensor, names), own in zip(recipe.sensors.items(), heard.sensors, strict=True):
         if silent := len(line.t) - len(own.t):
             lost[f"without a value of {sensor}"] = silent
         if not any(own is one for one, _ in sensors):
@@ -89,15 +90,7 @@ def plan_of(recipe: Recipe, line: Timeline, columns: Columns) -> Plan:
     whole = int(_windows(np.array([points]), length, step)[0])
     made = int(_windows(grid.counts, length, step).sum())
     longest = float((common.end - common.begin).max()) if len(common.begin) else 0.0
-    return Plan(line, sensors, grid, length, step, lost, max(0, whole - made), longest)
-
-
-def _heard(line: Timeline, columns: list[NDArray[Any]]) -> Timeline:
-    """Return the samples with a value in each of some columns."""
-    for column in columns:
-        if column.dtype.kind == "f":
-            line = line.where(np.isfinite(column[line.rows]))
-    return line
+    return Plan(heard, sensors, grid, length, step, lost, max(0, whole - made), longest)
 
 
 def _samples(line: Timeline, stretches: Stretches) -> int:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 NO_TIME = "without a time"
-REPEATED = "of a repeated time: the last sample of each counts"
+REPEATED = "of a repeated time: each sensor's last one counts"
 TOO_SHORT = "in stretches shorter than a window"
 GAPS = "over a gap"
 IMPURE = "of no label that is pure enough"

@@ -1,8 +1,7 @@
 """The samples of one recording in order, and the stretches between their gaps.
 
-A timeline is sorted, and no time comes twice: of samples with the same time the last one counts. A
-gap is a step longer than a bound. A sensor's samples without a value are left out of its timeline,
-so that a sensor that is silent makes a gap, and one that is logged less often than others does not.
+A timeline is sorted, samples of one time as they stand in the table; once they are `once`, no time
+comes twice. A gap is a step longer than a bound.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Rows = slice | Integers
 
 @dataclass(frozen=True)
 class Timeline:
-    """Increasing times, in seconds, and the row of the table that each belongs to."""
+    """Times in order, in seconds, and the row of the table that each belongs to."""
 
     t: Floats
     rows: Rows
@@ -35,6 +34,22 @@ class Timeline:
         if kept.all():
             return self
         return Timeline(self.t[kept], self.taken(np.flatnonzero(kept)))
+
+    @property
+    def last(self) -> Booleans:
+        """Whether each sample is the last of its time."""
+        return np.append(self.t[1:] > self.t[:-1], True)[: len(self.t)]
+
+    def once(self, wanted: Booleans | None = None) -> Timeline:
+        """Return one sample of each time: the last, or the last that is wanted where any is."""
+        last = self.last
+        if wanted is None or last.all():
+            return self.where(last)
+        number, ends = np.arange(len(last)), np.flatnonzero(last)
+        firsts = np.append(0, ends[:-1] + 1)
+        best = np.maximum.reduceat(np.where(wanted, number, -1), firsts)
+        chosen = np.where(best < 0, ends, best)
+        return Timeline(self.t[chosen], self.taken(chosen))
 
 
 @dataclass(frozen=True)
@@ -57,24 +72,14 @@ class Stretches:
         )
 
 
-def ordered(t: Floats, rows: Rows) -> tuple[Timeline, int, int]:
-    """Sort the samples of a recording; returns how many were late and how many repeated.
-
-    `t` are the times of these rows.
-    """
-    step = np.diff(t)
-    late = int((step < 0).sum())
+def ordered(t: Floats, rows: Rows) -> tuple[Timeline, int]:
+    """Sort the samples of a recording by their times `t`; returns how many were late."""
+    late = int((np.diff(t) < 0).sum())
     if late:
         order = np.argsort(t, kind="stable")
         t = t[order]
         rows = order + rows.start if isinstance(rows, slice) else rows[order]
-        step = np.diff(t)
-    last = step > 0
-    repeated = len(last) - int(last.sum())
-    line = Timeline(t, rows)
-    if repeated:
-        line = line.where(np.append(last, True))
-    return line, late, repeated
+    return Timeline(t, rows), late
 
 
 def stretches_of(line: Timeline, gap: float) -> Stretches:

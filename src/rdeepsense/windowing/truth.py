@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,10 @@ from rdeepsense.arrays import Booleans, Integers
 from rdeepsense.windowing import report as reasons
 from rdeepsense.windowing.columns import ABSENT, Table, coded, numbers_of, values_of
 from rdeepsense.windowing.grid import Neighbours
+from rdeepsense.windowing.heard import Heard
 from rdeepsense.windowing.labels import Majority, at_end, mean_of
 from rdeepsense.windowing.recipe import Recipe
+from rdeepsense.windowing.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,24 @@ class Truth:
             return np.empty(points, np.int32)
         return np.empty((points, len(self.columns)))
 
-    def at(self, near: Neighbours) -> NDArray[Any]:
-        """Return the truth at points: the nearest sample's label, or numbers in between."""
+    def lines(self, heard: Heard) -> list[Timeline]:
+        """Return for each column one sample of each time, with a truth where any of it has one."""
+        if heard.line is heard.every:
+            return [heard.line] * len(self.columns)
+        own = (column[heard.every.rows] for column in self.columns)
         if self.distinct is not None:
-            return near.nearest(self.columns[0])
-        return np.stack([near.between(column) for column in self.columns], 1)
+            return [heard.every.once(codes != ABSENT) for codes in own]
+        return [heard.every.once(np.isfinite(numbers)) for numbers in own]
+
+    def at(self, near: Sequence[Neighbours]) -> NDArray[Any]:
+        """Return the truth at points: the nearest sample's label, or numbers in between.
+
+        `near` are the samples around the points that each column is asked about.
+        """
+        if self.distinct is not None:
+            return near[0].nearest(self.columns[0])
+        pairs = zip(near, self.columns, strict=True)
+        return np.stack([own.between(column) for own, column in pairs], 1)
 
     def judged(
         self, values: NDArray[Any] | None, first: Integers, recipe: Recipe, lost: Counter[str]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Singles
+from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.text import identifier
@@ -18,7 +19,6 @@ from rdeepsense.deploy.folded.layers import Layers
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.narrowing import Narrowing
-from rdeepsense.deploy.folded.novelty import CompactNovelty
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.folded.runner import MeanStd

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense.compact_novelty import FARTHEST, FURTHEST, NUMBERS, SCORE_STEP
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.text import number
-from rdeepsense.deploy.folded.novelty import FARTHEST, FURTHEST, NUMBERS, SCORE_STEP
 from rdeepsense.errors import InputError
 
 UNLIKE = """

@@ -81,7 +81,7 @@ class DeployedModel:
         return np.zeros(len(rows), np.uint8) if found is None else found
 
     def surprise(self, X: ArrayLike) -> Values:
-        """Tell how unlike the training rows each row is, by its inputs; see `folded.novelty`."""
+        """Tell how unlike the training rows each row is, by its inputs; see `compact_novelty`."""
         novelty = self.facts.novelty
         if novelty is None:
             raise InputError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
-from rdeepsense.deploy.folded.novelty import CompactNovelty
+from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError

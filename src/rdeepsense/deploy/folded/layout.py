@@ -13,7 +13,7 @@
     guard.low, .high, .missing       (columns of a row,); .levels too, where there are categories
     guard.fallback                   (outputs,)
     refusal.threshold, .spread       (1,), (outputs,), of classes (1,)
-    novelty.*                        as `folded.novelty` has them
+    novelty.*                        as `compact_novelty` has them
 
 A file is held to it before its numbers are read, and a model made by hand before it is run.
 """
@@ -24,9 +24,9 @@ import math
 from collections.abc import Mapping
 
 from rdeepsense.arrays import Floats
+from rdeepsense.compact_novelty import NUMBERS
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.novelty import NUMBERS
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rdeepsense.arrays import Floats
+from rdeepsense.compact_novelty import BYTE, LARGEST_SINGLE, SINGLES, CompactNovelty
 from rdeepsense.container import Header, Tensor, read
 from rdeepsense.deploy.folded.embedding import FASTEST, Embedding
 from rdeepsense.deploy.folded.facts import Facts, Intervals
@@ -40,7 +41,6 @@ from rdeepsense.deploy.folded.layout import (
     check_shapes,
 )
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.novelty import BYTE, LARGEST_SINGLE, SINGLES, CompactNovelty
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.folded.runner import MeanStd

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from rdeepsense.arrays import Floats
-from rdeepsense.deploy.folded.novelty import (
+from rdeepsense.compact_novelty import (
     BYTE,
     SCORE_STEP,
     CompactNovelty,
