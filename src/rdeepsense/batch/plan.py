@@ -30,6 +30,7 @@ from rdeepsense.files import write_whole
 from rdeepsense.storage import Remote, is_url
 
 WORTH_IT = 200_000  # rows for which a compiler is called
+MEANING = 2  # another number where a plan of the same model says something else of a row
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,9 @@ def _kept(preparation: Preparation) -> Path:
     remote = Remote.of(model).read() if is_url(model) else None
     digest = container.read(model, remote)[0]["sha256"]
     wanted = preparation.wanted.to_json()
-    said = json.dumps([digest, wanted, preparation.runner, __version__, FUNCTION, processor()])
+    said = json.dumps(
+        [digest, wanted, preparation.runner, __version__, MEANING, FUNCTION, processor()]
+    )
     return cache_folder() / f"{hashlib.sha256(said.encode()).hexdigest()[:32]}.plan"
 
 
