@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from streaming.sampled_models import CHANNELS, HOP, RATE, SAMPLES, SHAKES, model, shaken
+from streaming.sampled_models import CHANNELS, HOP, RATE, SAMPLES, SHAKES, model, shaken, windows
 
 import rdeepsense as rds
 from rdeepsense.deploy.fold_graph import fold_graph
@@ -55,6 +56,19 @@ def test_windows_are_predicted_as_they_are(folded: Any) -> None:
     assert found[1].end == pytest.approx((SAMPLES - 1) / RATE)
     assert found[0].label is None
     assert np.isnan(found[0].probability)
+
+
+def test_an_estimator_flags_unlike_windows_as_its_export_does(tmp_path: Path) -> None:
+    watchful = copy.deepcopy(model("classes"))
+    watchful.fit_novelty(windows())
+    rds.export(watchful, tmp_path / "watch", to="folded")
+    t, values = walk(10)
+    values[len(t) // 2 :] *= -1  # a phone put back upside down
+    ways = (watchful, tmp_path / "watch")
+    found, wanted = ([one.status for one in decided(rds.Stream(way), t, values)] for way in ways)
+    assert found == wanted
+    assert any(status & Status.UNLIKE for status in found)
+    assert not all(status & Status.UNLIKE for status in found[1:])
 
 
 def test_a_label_comes_stays_and_changes(folded: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,10 @@ def _runner_of(model: Any) -> Runner:
         from rdeepsense.deploy.folded_form import folded_form
 
         check_steady(model.fitted_, "folded")
-        return folded_form(settled(model.fitted_))
+        fitted = settled(model.fitted_)
+        folded = folded_form(fitted)
+        # As an export has it: a fitted novelty flags windows unlike those trained on.
+        return replace(folded, facts=replace(folded.facts, novelty=fitted.compact_novelty))
     if hasattr(model, "facts") and hasattr(model, "run"):
         runner: Runner = model
         return runner
