@@ -28,9 +28,9 @@ static unsigned block_of(unsigned outputs, unsigned first)
 
 /* For loops that need all registers: amid a whole network they would not get them. */
 #if defined(__GNUC__)
-#define APART static __attribute__((noinline))
+#define OUT_OF_LINE static __attribute__((noinline))
 #else
-#define APART static
+#define OUT_OF_LINE static
 #endif
 
 #include "int8_lanes.h"
