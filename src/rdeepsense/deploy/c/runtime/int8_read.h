@@ -6,7 +6,7 @@
 static void store_halves(uint8_t *high, uint8_t *low, whole v)
 {
     const uint16x4_t some = vshrn_n_u32(vreinterpretq_u32_s32(v), 1);
-    const uint16x8_t both = vcombine_u16(some, some);
+    const uint16x8_t both = vcombine_u16(some, vdup_n_u16(0));
     store_four(high, vshrn_n_u16(both, 8));
     store_four(low, vmovn_u16(both));
 }
@@ -42,7 +42,7 @@ static unsigned read_lanes(const float *x, unsigned n, work *w, uint32_t *flags,
     truth inside = ALL_TRUE;
 #endif
     uint32_t size;
-    unsigned i;
+    size_t i;
     for (i = 0; i < done; i += 4) {
         const real some = REAL(x + i), centred = MINUS(some, REAL(model_centre + i));
         const real z = PRODUCT(centred, REAL(model_per_step + i));
@@ -63,7 +63,7 @@ static unsigned read_lanes(const float *x, unsigned n, work *w, uint32_t *flags,
     /* Registers that take the smallest numbers for zero never say that a number is between others
        which is not, and of NaN they do not: plain C decides what they leave open. */
     for (i = 0; !HOLDS(inside) && i < done; ++i) {
-        *status |= input_status(x, i);
+        *status |= input_status(x, (unsigned)i);
     }
 #else
     (void)status;
