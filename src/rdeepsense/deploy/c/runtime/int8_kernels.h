@@ -31,10 +31,12 @@ static unsigned block_of(unsigned outputs, unsigned first)
 /* For loops of a few instructions; those that lanes leave three turns are to be short. */
 #if defined(__SSE2__) || defined(__clang__) || !defined(__GNUC__)
 #define UNROLLED
-#elif defined(WHOLE)
+#else
+#ifdef WHOLE
 #define UNROLLED _Pragma("GCC unroll 1")
 #else
 #define UNROLLED _Pragma("GCC unroll 4")
+#endif
 #endif
 
 /* add_inputs(layer, high, low, sum): sum = b + W x of the first layer, whose numbers have two
