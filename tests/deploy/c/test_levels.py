@@ -1,4 +1,4 @@
-"""Levels of x86 and many rows: whatever runs, a row has the same bits."""
+"""Levels of processors and many rows: whatever runs, a row has the same bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c import called
 from rdeepsense.deploy.c.called import CompiledRunner, available
 from rdeepsense.deploy.c.compiled import compiled_source
-from rdeepsense.deploy.c.levels import FLAGS, VARIABLE, chosen, levels_of, renamed
+from rdeepsense.deploy.c.levels import LEVELS, VARIABLE, X86, chosen, levels_of, renamed
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.runner import Probabilities
@@ -24,7 +24,6 @@ from rdeepsense.deploy.prepare import prepare
 from rdeepsense.errors import InputError
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
-X86 = platform.machine() in ("x86_64", "AMD64")
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 NATIVE = ("-O3", "-march=native", "-ffp-contract=off")
 PATHS = [
@@ -32,7 +31,7 @@ PATHS = [
 ]  # fmt: skip
 
 
-@pytest.mark.skipif(not X86, reason="the processor has no levels")
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="paths of x86")
 @pytest.mark.parametrize("seed", range(200 if LONG else 20))
 def test_random_models_have_the_same_bits_on_every_path(seed: int, tmp_path: Path) -> None:
     """Against plain C99; the paths take turns, the long run does all with all compilers."""
@@ -93,7 +92,8 @@ def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.undo()
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if dtype == "int8":
-        assert all(same(found, at["sse2"]) for found in at.values())
+        first, *others = at.values()
+        assert all(same(found, first) for found in others)
     elif {"avx2", "avx512"} <= at.keys() and dtype == "float32":
         assert same(at["avx2"], at["avx512"])
 
@@ -103,7 +103,20 @@ def test_levels_are_chosen() -> None:
     assert chosen(0b0001, held) == "sse2"
     assert chosen(0b0111, held) == "avx2"  # the library has nothing for AVX-VNNI
     assert chosen(0b1011, held) == "avx512"
-    assert chosen(0b0111, set(FLAGS)) == "avxvnni"
+    assert chosen(0b0111, set(X86)) == "avxvnni"
+    assert chosen(0b0010000, {"neon", "dotprod", "i8mm"}) == "neon"
+    assert chosen(0b0110000, {"neon", "dotprod", "i8mm"}) == "dotprod"
+    assert chosen(0b1110000, {"neon", "dotprod", "i8mm"}) == "i8mm"
+    assert chosen(0b1110000, {"neon"}) == "neon"
+
+
+def test_a_machine_has_its_levels_and_floats_only_what_helps_them() -> None:
+    assert [*levels_of("int8", "x86_64")] == ["sse2", "avx2", "avxvnni", "avx512"]
+    assert [*levels_of("float32", "AMD64")] == ["sse2", "avx2", "avx512"]
+    assert [*levels_of("int8", "aarch64")] == ["neon", "dotprod", "i8mm"]
+    assert [*levels_of("float16", "aarch64")] == ["neon"]
+    assert not levels_of("int8", "arm64")  # macOS
+    assert levels_of("int8") == levels_of("int8", platform.machine())
 
 
 def test_a_level_that_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +124,7 @@ def test_a_level_that_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(
         InputError, match="RDEEPSENSE_LEVEL='avx512' cannot run here; accepted: sse"
     ):
-        chosen(0b0001, set(FLAGS))
+        chosen(0b0001, set(LEVELS))
 
 
 def test_every_function_gets_a_name_of_its_own() -> None:

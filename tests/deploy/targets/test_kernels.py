@@ -73,28 +73,40 @@ def test_random_models_have_the_bits_of_plain_c(seed: int, tmp_path: Path) -> No
             assert machine.run(folder, "./many") == plain, f"{machine.name}, many rows: {shape}"
 
 
-@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+TESTS = [
+    ("int8_test", "-O1"),
+    ("int8_test", "-O2"),
+    ("int8_test", "-O3"),
+    ("int8_read_test", "-O1"),
+    ("int8_read_test", "-O2 -DREFUSES_NAN=0"),
+    ("int8_read_test", "-O3 -DGUARD=0"),
+    ("int8_read_test", "-O2 -DREFUSES_NAN=0 -DGUARD=0"),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), TESTS)
 @pytest.mark.parametrize("machine", EVERY[1:], ids=str)
-def test_the_tests_in_c_pass(machine: Machine, level: str, tmp_path: Path) -> None:
-    """Products and bytes against plain loops; the board of the Cortex-M3 is too small."""
+def test_the_tests_in_c_pass(machine: Machine, name: str, options: str, tmp_path: Path) -> None:
+    """Products, bytes and inputs against plain loops; the board of the Cortex-M3 is too small."""
     if "wasm" in machine.name:
-        for name, text in NO_LIBRARY.items():
-            (tmp_path / name).write_text(text)
-    flags = [f"-I{RUNTIME}", f"-I{IN_C}", level, *machine.link]
+        for file, text in NO_LIBRARY.items():
+            (tmp_path / file).write_text(text)
+    flags = [f"-I{RUNTIME}", f"-I{IN_C}", *options.split(), *machine.link]
     if machine in CORTEX:
         flags.append("-Wl,--defsym=__ram_size=0x40000")
-    machine.build(tmp_path, *flags, str(IN_C / "int8_test.c"), "-o", "int8")
-    machine.run(tmp_path, "./int8")
+    machine.build(tmp_path, *flags, str(IN_C / f"{name}.c"), "-o", "test")
+    machine.run(tmp_path, "./test")
 
 
 @pytest.mark.parametrize("march", ["armv8-a", "armv8.2-a+dotprod", "armv8.6-a"])
 def test_sanitisers_find_nothing(march: str, tmp_path: Path) -> None:
     flags = ["-O1", f"-march={march}", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    files = [f"-I{RUNTIME}", str(IN_C / "int8_test.c"), "-o", "int8"]
-    run(["aarch64-linux-gnu-gcc", *STRICT, *flags, *files], tmp_path)
     # Leaks cannot be looked for under an emulator.
     emulator = ["env", "ASAN_OPTIONS=detect_leaks=0", "qemu-aarch64", "-cpu", "max"]
-    run([*emulator, "-L", "/usr/aarch64-linux-gnu", "./int8"], tmp_path)
+    for name in ("int8_test", "int8_read_test"):
+        files = [f"-I{RUNTIME}", str(IN_C / f"{name}.c"), "-o", name]
+        run(["aarch64-linux-gnu-gcc", *STRICT, *flags, *files], tmp_path)
+        run([*emulator, "-L", "/usr/aarch64-linux-gnu", f"./{name}"], tmp_path)
 
 
 VECTORS = [machine for machine in newest() if machine.name == "riscv64 V 128"]

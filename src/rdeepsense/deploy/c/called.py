@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.c.levels import FLAGS, FUNCTION, chosen
+from rdeepsense.deploy.c.levels import FUNCTION, LEVELS, chosen
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
 from rdeepsense.errors import InputError
@@ -110,7 +110,7 @@ def available() -> int:
 
 def _rows_function(path: Path) -> CFunction:
     library = ctypes.CDLL(str(path))
-    held = {name for name in FLAGS if hasattr(library, f"{FUNCTION}_{name}")}
+    held = {name for name in LEVELS if hasattr(library, f"{FUNCTION}_{name}")}
     level = f"_{chosen(library.model_levels(), held)}" if held else ""
     rows: CFunction = getattr(library, f"{FUNCTION}{level}")
     pointer, size = ctypes.c_void_p, ctypes.c_size_t

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rdeepsense.deploy.c.build import LIBRARY, SHARED, Program, Target, build, need_compiler
 from rdeepsense.deploy.c.called import CompiledRunner
 from rdeepsense.deploy.c.graph.source import GraphSource
@@ -29,8 +31,14 @@ def compiled(folded: Folded | FoldedGraph) -> CompiledRunner:
 
 def compiled_source(source: Source) -> CompiledRunner:
     """Build the C of a source for `many` rows, with weights of any type."""
-    cc, folded = need_compiler("compile=True"), source.folded
-    levels = levels_of(source.network.dtype)
+    folded = source.folded
+    path = library_of(source, need_compiler("compile=True"))
+    return CompiledRunner.of(path, folded.facts, folded.output.laplace is not None)
+
+
+def library_of(source: Source, cc: str, machine: str | None = None) -> Path:
+    """Build the library of a source, with the levels of this machine or of the one named."""
+    levels = levels_of(source.network.dtype, machine)
     named = {level: (*flags, *renamed(header(source), level)) for level, flags in levels.items()}
     program = single(source)
     try:
@@ -38,7 +46,7 @@ def compiled_source(source: Source) -> CompiledRunner:
         (path,) = build(cc, program, [every if levels else Target(".so", LIBRARY)])
     except InputError:  # a compiler that is older than the levels
         (path,) = build(cc, program, [Target(".so", LIBRARY)])
-    return CompiledRunner.of(path, folded.facts, folded.output.laplace is not None)
+    return path
 
 
 def single(source: Source) -> Program:

@@ -36,8 +36,9 @@ static void add_four(int32x4_t s, int32_t factor, int32_t *sum)
 
 /* sum[0..n) += scale W (x & mask) for one block of n outputs, of the count groups that group names,
    or without it of the first count ones. */
-APART void add_groups(const int8_t *w, const uint8_t *x, unsigned mask, int32_t scale,
-                      const uint16_t *group, unsigned count, unsigned n, int32_t *restrict sum)
+OUT_OF_LINE void add_groups(const int8_t *w, const uint8_t *x, unsigned mask, int32_t scale,
+                            const uint16_t *group, unsigned count, unsigned n,
+                            int32_t *restrict sum)
 {
     const int32_t factor = mask == 128 ? -scale : scale;
     const int32x4_t zero = vdupq_n_s32(0);

@@ -5,8 +5,8 @@
 
 #define EVEN(four) ((int16x2_t)((four)&0x00ff00ffu))
 #define ODD(four) ((int16x2_t)((four)&0xff00ff00u))
-APART void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
-                     int32_t *restrict sum)
+OUT_OF_LINE void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
+                           int32_t *restrict sum)
 {
     unsigned g, j;
     /* Two groups at a time halve the traffic to and from sum. */

@@ -13,13 +13,6 @@ typedef struct {
 
 #define BLOCK 64
 
-/* For loops of a few instructions. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2__)
-#define UNROLLED _Pragma("GCC unroll 4")
-#else
-#define UNROLLED
-#endif
-
 /* How many outputs the block that begins with this one has. */
 static unsigned block_of(unsigned outputs, unsigned first)
 {
@@ -28,12 +21,23 @@ static unsigned block_of(unsigned outputs, unsigned first)
 
 /* For loops that need all registers: amid a whole network they would not get them. */
 #if defined(__GNUC__)
-#define APART static __attribute__((noinline))
+#define OUT_OF_LINE static __attribute__((noinline))
 #else
-#define APART static
+#define OUT_OF_LINE static
 #endif
 
 #include "int8_lanes.h"
+
+/* For loops of a few instructions; those that lanes leave three turns are to be short. */
+#if defined(__SSE2__) || defined(__clang__) || !defined(__GNUC__)
+#define UNROLLED
+#else
+#ifdef WHOLE
+#define UNROLLED _Pragma("GCC unroll 1")
+#else
+#define UNROLLED _Pragma("GCC unroll 4")
+#endif
+#endif
 
 /* add_inputs(layer, high, low, sum): sum = b + W x of the first layer, whose numbers have two
    bytes. add_products(layer, x, room, sum): sum += W x of bytes; room is for the numbers of all

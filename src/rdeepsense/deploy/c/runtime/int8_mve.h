@@ -6,8 +6,8 @@
 #define PRODUCTS(far) \
     vmladavq_u8(some, veorq_u8(offset, vreinterpretq_u8_u32(vldrwq_gather_offset_u32(p, far))))
 
-APART void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
-                     int32_t *restrict sum)
+OUT_OF_LINE void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
+                           int32_t *restrict sum)
 {
     const uint8x16_t offset = vdupq_n_u8(128);
     const uint32x4_t step = vmulq_n_u32(vidupq_n_u32(0, 4), n);

@@ -122,7 +122,7 @@ static float in_reach(float z, uint32_t *flags)
     const uint32_t size = size_of(z), limit = size_of(LIMIT);
     const uint32_t nan = size > INFINITE, far = size > limit;
     word w;
-#if !defined(__SSE2__) && !defined(__ARM_NEON)
+#if !defined(__SSE2__)
     if (!far) {
         return z;
     }
@@ -133,6 +133,15 @@ static float in_reach(float z, uint32_t *flags)
     *flags |= nan * MODEL_MISSING | (far & ~nan) * MODEL_OUT_OF_RANGE;
     return w.value;
 }
+
+#if !EMBEDDED
+#ifdef WHOLE
+#include "int8_read.h"
+#endif
+#endif
+#ifndef ORDERED
+#define read_lanes(x, n, w, flags, status) 0
+#endif
 
 /* What the first layer reads of a row. */
 static int read_row(const float *x, work *w)
@@ -156,7 +165,7 @@ static int read_row(const float *x, work *w)
     encode(x, w->wide);
     x = w->wide;
 #endif
-    for (i = 0; i < NETWORK_INPUTS; ++i) {
+    for (i = read_lanes(x, NETWORK_INPUTS, w, &beyond, &status); i < NETWORK_INPUTS; ++i) {
 #if EMBEDDED
         float z = (x[i] - model_centre[i]) * model_per_scale[i];
         put_embedding(w, i, z);
@@ -204,8 +213,8 @@ static float begin_layer(unsigned l, work *w, float step)
 static void end_network(work *w, float step)
 {
     const layer *l = layers + LAYERS - 1;
-    unsigned i;
-    for (i = 0; i < l->outputs; ++i) {
+    unsigned i = end_lanes(w->sum, l->factor, step, model_head_bias, COLUMNS, w->raw);
+    for (; i < COLUMNS; ++i) {
         w->raw[i] = (float)w->sum[i] * (l->factor[i] * step) + model_head_bias[i];
     }
 #if LIVE

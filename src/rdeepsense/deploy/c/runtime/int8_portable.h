@@ -1,7 +1,7 @@
 /* add_block in plain C99. */
 
-APART void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
-                     int32_t *restrict sum)
+OUT_OF_LINE void add_block(const int8_t *w, const uint8_t *x, unsigned groups, unsigned n,
+                           int32_t *restrict sum)
 {
     unsigned g, j;
     for (g = 0; g < groups; ++g) {

@@ -10,8 +10,9 @@
 
 /* sum[0..n) += scale W (x & mask) for one block of n outputs, of the count groups that group names,
    or without it of the first count ones. */
-APART void add_groups(const int8_t *w, const uint8_t *x, unsigned mask, int32_t scale,
-                      const uint16_t *group, unsigned count, unsigned n, int32_t *restrict sum)
+OUT_OF_LINE void add_groups(const int8_t *w, const uint8_t *x, unsigned mask, int32_t scale,
+                            const uint16_t *group, unsigned count, unsigned n,
+                            int32_t *restrict sum)
 {
     const uint32_t kept = mask * 0x01010101u;
     const unsigned shift = mask == 128 ? 7 : 0;
