@@ -134,7 +134,15 @@ static void add_layer(unsigned l, unsigned first, unsigned n, work *w, unsigned 
 {
     const float *value = w->value + from;
     const uint16_t *index = w->index + from;
-#if MANY && SINGLES && !HALVES
+#if HALVES && SINGLES
+    if (layers[l].single == 0) {
+        add_halves(layers + l, first, n, value, index, count, w->raw + first);
+        return;
+    }
+#elif HALVES
+    add_halves(layers + l, first, n, value, index, count, w->raw + first);
+#endif
+#if MANY && SINGLES
 #ifdef PIECE_OUTPUTS
     if (n <= PIECE_OUTPUTS) {
         const unsigned done = add_piece(layers[l].single + first, APART(layers[l].outputs), n,
@@ -147,12 +155,7 @@ static void add_layer(unsigned l, unsigned first, unsigned n, work *w, unsigned 
     }
 #endif
 #endif
-#if HALVES && SINGLES
-    (layers[l].single != 0 ? add_singles : add_halves)(layers + l, first, n, value, index, count,
-                                                       w->raw + first);
-#elif HALVES
-    add_halves(layers + l, first, n, value, index, count, w->raw + first);
-#else
+#if SINGLES
     add_singles(layers + l, first, n, value, index, count, w->raw + first);
 #endif
 }
