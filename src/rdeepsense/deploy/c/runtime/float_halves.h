@@ -2,7 +2,8 @@
 
 /* Where halves are widened by the processor: strips of outputs, whose sums stay in registers. */
 #if defined(__F16C__) && defined(__FMA__)
-#define STRIP 8 /* with AVX-512, too: twice as wide registers took longer */
+#define STRIP 8   /* with AVX-512, too: twice as wide registers took longer */
+#define COLUMNS 4 /* at a time */
 typedef __m256 strip;
 #define STRIP_LOAD(p) _mm256_loadu_ps(p)
 #define STRIP_STORE(p, v) _mm256_storeu_ps(p, v)
@@ -13,6 +14,7 @@ typedef __m256 strip;
     !defined(__ARM_BIG_ENDIAN) && (__ARM_FP & 2)
 #include <arm_neon.h>
 #define STRIP 4
+#define COLUMNS 1 /* of more compilers mix the loads, and run out of registers */
 typedef float32x4_t strip;
 #define STRIP_LOAD(p) vld1q_f32(p)
 #define STRIP_STORE(p, v) vst1q_f32(p, v)
@@ -23,7 +25,6 @@ typedef float32x4_t strip;
 
 #ifdef STRIP
 #if defined(__AVX512VL__) || defined(__aarch64__)
-#define WITH_32_REGISTERS
 #define STRIPS 16
 #else
 #define STRIPS 12
@@ -32,6 +33,11 @@ typedef float32x4_t strip;
 #define LINE 32 /* halves of a cache line */
 
 #define IN_LINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 4")
+#endif
 
 /* Adds the products of one column to so many strips, which stay in registers. */
 IN_LINE void add_column(strip *s, const uint16_t *w, float value, unsigned strips)
@@ -59,31 +65,28 @@ IN_LINE void add_strips(const uint16_t *from, size_t high, const float *restrict
                         float *restrict sum)
 {
     strip s[STRIPS];
-    unsigned k;
+    unsigned c, k;
     for (k = 0; k < strips; ++k) {
         s[k] = STRIP_LOAD(sum + STRIP * k);
     }
-    for (; count > 0; count -= 4, index += 4, value += 4) {
+    for (; count > 0; count -= COLUMNS, index += COLUMNS, value += COLUMNS) {
         if (strips * STRIP > 64 && count > AHEAD) {
-            call_for(from + index[AHEAD] * high, strips);
-            call_for(from + index[AHEAD + 1] * high, strips);
-            call_for(from + index[AHEAD + 2] * high, strips);
-            call_for(from + index[AHEAD + 3] * high, strips);
+            UNROLLED
+            for (c = 0; c < COLUMNS; ++c) {
+                call_for(from + index[AHEAD + c] * high, strips);
+            }
         }
-        add_column(s, from + index[0] * high, value[0], strips);
-        add_column(s, from + index[1] * high, value[1], strips);
-        add_column(s, from + index[2] * high, value[2], strips);
-        add_column(s, from + index[3] * high, value[3], strips);
+        UNROLLED
+        for (c = 0; c < COLUMNS; ++c) {
+            add_column(s, from + index[c] * high, value[c], strips);
+        }
     }
     for (k = 0; k < strips; ++k) {
         STRIP_STORE(sum + STRIP * k, s[k]);
     }
 }
 
-#define CASE(strips)                                                 \
-    case strips:                                                     \
-        add_strips(from, high, value, index, count, strips, padded); \
-        break
+#define ADD(strips) add_strips(from, high, value, index, count, strips, padded)
 
 /* The last n < STRIP STRIPS outputs. Columns are read past their end, into the next or the table's
    pad; sums are not. */
@@ -95,27 +98,16 @@ static void add_rest(const uint16_t *from, size_t high, unsigned n, const float 
     for (j = 0; j < n; ++j) {
         padded[j] = sum[j];
     }
-    switch ((n + STRIP - 1) / STRIP) {
-        CASE(1);
-        CASE(2);
-        CASE(3);
-        CASE(4);
-        CASE(5);
-        CASE(6);
-        CASE(7);
-        CASE(8);
-        CASE(9);
-        CASE(10);
-        CASE(11);
-        CASE(12);
-#ifdef WITH_32_REGISTERS
-        CASE(13);
-        CASE(14);
-        CASE(15);
-        CASE(16);
-#endif
-    default:
-        break;
+    if (n > 8 * STRIP) {
+        ADD(STRIPS);
+    } else if (n > 4 * STRIP) {
+        ADD(8);
+    } else if (n > 2 * STRIP) {
+        ADD(4);
+    } else if (n > STRIP) {
+        ADD(2);
+    } else {
+        ADD(1);
     }
     for (j = 0; j < n; ++j) {
         sum[j] = padded[j];
