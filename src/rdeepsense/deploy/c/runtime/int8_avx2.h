@@ -1,4 +1,4 @@
-/* add_some and add_first with AVX2.
+/* add_lanes and add_first with AVX2.
 
    maddubs adds two products of a byte and a weight in 16 bits, which hold (x0 + x1) 127 as long as
    x0 + x1 <= 258: most neighbours are not both large. Those of the others are added half by half.
@@ -14,7 +14,8 @@ static inline __m256i added(__m256i sum, __m256i x, __m256i w)
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-/* Of 8 lanes outputs. */
+#define LANE 8
+
 ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
                       unsigned lanes, int32_t *restrict sum)
 {
@@ -42,18 +43,6 @@ ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsign
     }
     for (j = 0; j < lanes; ++j) {
         _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), s[j]);
-    }
-}
-
-static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
-                     int32_t *restrict sum)
-{
-    if (n > 32) {
-        add_lanes(w, x, p, n, 8, sum);
-    } else if (n > 8) {
-        add_lanes(w, x, p, n, 4, sum);
-    } else {
-        add_lanes(w, x, p, n, 1, sum);
     }
 }
 

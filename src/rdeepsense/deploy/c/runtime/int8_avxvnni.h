@@ -1,4 +1,4 @@
-/* add_some and add_first with AVX-VNNI: eight outputs of a group in one instruction. */
+/* add_lanes and add_first with AVX-VNNI: eight outputs of a group in one instruction. */
 
 #if defined(__AVXVNNI__)
 #define ADDED(sum, x, w) _mm256_dpbusd_avx_epi32(sum, x, w)
@@ -6,7 +6,8 @@
 #define ADDED(sum, x, w) _mm256_dpbusd_epi32(sum, x, w)
 #endif
 
-/* Of 8 lanes outputs. */
+#define LANE 8
+
 ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
                       unsigned lanes, int32_t *restrict sum)
 {
@@ -24,18 +25,6 @@ ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsign
     }
     for (j = 0; j < lanes; ++j) {
         _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), s[j]);
-    }
-}
-
-static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
-                     int32_t *restrict sum)
-{
-    if (n > 32) {
-        add_lanes(w, x, p, n, 8, sum);
-    } else if (n > 8) {
-        add_lanes(w, x, p, n, 4, sum);
-    } else {
-        add_lanes(w, x, p, n, 1, sum);
     }
 }
 
