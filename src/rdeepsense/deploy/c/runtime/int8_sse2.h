@@ -6,9 +6,6 @@
 
 #define MOST_GROUPS 128
 
-/* With lanes of their own size gcc adds to the sums where they are. */
-typedef int32_t four_sums __attribute__((vector_size(16)));
-
 /* To four sums what the lanes hold, 2^shift times. */
 ALWAYS void end_four(four_sums even, four_sums odd, int shift, int32_t *sum)
 {
