@@ -42,10 +42,11 @@ static const float model_centre[] = {1.0f, -1.0f}, model_per_scale[] = {0.5f, 0.
 static const float first[] = {1.0f, -1.0f, 2.0f, 1.0f, 1.0f, 1.0f}, bias_0[] = {0.0f, 1.0f, -3.0f};
 static const uint16_t last[3 + PAD] = {0x3c00, 0xc000, 0x3800};
 static const float bias_1[] = {0.25f};
-#define LAYER_TABLE              \
-    {0, first, bias_0, 1.0f, 3}, \
-    {                            \
-        last, 0, bias_1, 4.0f, 1 \
+#define LAYER_TABLE                                                                       \
+    {0, first, bias_0, 1.0f, 3}, {last, 0, bias_1, 4.0f, 1}, /* then, for lists alone: */ \
+        {last, 0, bias_1, 1.0f, 61},                                                      \
+    {                                                                                     \
+        last, 0, bias_1, 4.0f, 1                                                          \
     }
 
 static const float model_low[] = {-50.0f, -50.0f}, model_high[] = {50.0f, 50.0f};
@@ -131,6 +132,30 @@ static void test_kernels(void)
     }
 }
 
+/* What is listed of an output that is above zero, and of no other one. */
+static void test_lists(void)
+{
+    work w;
+    word nan;
+    unsigned trial, count, at, i;
+    nan.bits = 0x7fc00000u;
+    for (trial = 0; trial < 300; ++trial) {
+        const unsigned often = draw(5);
+        for (i = 0; i < 61; ++i) {
+            const float others[] = {0.0f, -0.0f, -1.0f, nan.value};
+            w.raw[i] = draw(4) < often ? (float)(1 + draw(1000)) : others[draw(4)];
+        }
+        count = end_layer(2, &w);
+        for (at = i = 0; i < 61; ++i) {
+            if (w.raw[i] > 0.0f) {
+                EXPECT(at < count && w.index[at] == i && w.value[at] == 4.0f * w.raw[i]);
+                ++at;
+            }
+        }
+        EXPECT(at == count);
+    }
+}
+
 static void test_network_by_hand(void)
 {
     work w;
@@ -165,6 +190,7 @@ int main(void)
 {
     test_halves_are_widened_exactly();
     test_kernels();
+    test_lists();
     test_network_by_hand();
     return failures != 0;
 }
