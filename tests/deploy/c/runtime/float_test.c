@@ -34,7 +34,7 @@ unsigned model_flagged_input(const float *x);
 #define SUMS 70
 #define LAYERS 2
 #define WIDEST 290 /* some blocks of outputs, and a rest */
-#define PAD 64     /* of a table of halves */
+#define PAD 16     /* of a table of halves */
 
 /* h = max(0, W z + b) with z = (x - centre) / 2; the hidden layer is of singles, the last one of
    halves: 1, -2 and 0.5, with a gain of 4. */

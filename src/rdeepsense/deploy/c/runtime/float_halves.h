@@ -25,6 +25,7 @@ typedef float32x4_t strip;
 
 #ifdef STRIP
 #if defined(__AVX512VL__) || defined(__aarch64__)
+#define WITH_32_REGISTERS
 #define STRIPS 16
 #else
 #define STRIPS 12
@@ -86,7 +87,10 @@ IN_LINE void add_strips(const uint16_t *from, size_t high, const float *restrict
     }
 }
 
-#define ADD(strips) add_strips(from, high, value, index, count, strips, padded)
+#define ADD(pairs, strips)                                           \
+    case pairs:                                                      \
+        add_strips(from, high, value, index, count, strips, padded); \
+        break
 
 /* The last n < STRIP STRIPS outputs. Columns are read past their end, into the next or the table's
    pad; sums are not. */
@@ -98,16 +102,20 @@ static void add_rest(const uint16_t *from, size_t high, unsigned n, const float 
     for (j = 0; j < n; ++j) {
         padded[j] = sum[j];
     }
-    if (n > 8 * STRIP) {
-        ADD(STRIPS);
-    } else if (n > 4 * STRIP) {
-        ADD(8);
-    } else if (n > 2 * STRIP) {
-        ADD(4);
-    } else if (n > STRIP) {
-        ADD(2);
-    } else {
-        ADD(1);
+    switch (n > STRIP ? (n + 2 * STRIP - 1) / (2 * STRIP) : 0) {
+        ADD(0, 1);
+        ADD(1, 2);
+        ADD(2, 4);
+        ADD(3, 6);
+        ADD(4, 8);
+        ADD(5, 10);
+        ADD(6, 12);
+#ifdef WITH_32_REGISTERS
+        ADD(7, 14);
+        ADD(8, 16);
+#endif
+    default:
+        break;
     }
     for (j = 0; j < n; ++j) {
         sum[j] = padded[j];
