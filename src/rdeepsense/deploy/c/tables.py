@@ -26,7 +26,7 @@ BYTES = {"float": 4, "int32_t": 4, "uint16_t": 2, "int8_t": 1}
 
 @dataclass(frozen=True)
 class Table:
-    """A constant array; `size` is C's own expression where it is not the length.
+    """A constant array; `more` is a macro of the runtime: how many zeros lie behind it.
 
     `where` is a macro of the runtime that says how it is to lie.
     """
@@ -34,14 +34,15 @@ class Table:
     kind: str
     name: str
     values: NDArray[Any]
-    size: str | None = None
+    more: str = ""
     where: str = ""
 
     def declaration(self) -> str:
         return f"extern const {self.kind} {self.name}[];"
 
     def definition(self) -> str:
-        return self.where + table(self.kind, self.name, self.values, self.size)
+        size = f"{self.values.size} + {self.more}" if self.more else None
+        return self.where + table(self.kind, self.name, self.values, size)
 
     def bytes(self) -> int:
         return BYTES[self.kind] * self.values.size
@@ -190,7 +191,7 @@ def _float(network: FloatNetwork) -> list[Table]:
     for k, layer in enumerate(network.layers):
         columns: NDArray[Any] = np.ascontiguousarray(layer.weight.T)
         if layer.dtype == "float16":
-            tables.append(Table("uint16_t", f"weight_{k}", columns.view(np.uint16)))
+            tables.append(Table("uint16_t", f"weight_{k}", columns.view(np.uint16), "PAD"))
         else:
             tables.append(Table("float", f"weight_{k}", columns))
         tables.append(Table("float", f"bias_{k}", layer.bias))
@@ -228,7 +229,7 @@ def _int8(network: Int8Network) -> list[Table]:
         Table("float", "per_step", network.per_step)
         if network.per_scale is None
         else Table("float", "per_scale", network.per_scale),
-        Table("int8_t", "weights", packed, f"{packed.size} + PAD", "ON_A_LINE "),
+        Table("int8_t", "weights", packed, "PAD", "ON_A_LINE "),
     ]
     for k, layer in enumerate(network.layers):
         tables.append(Table("float", f"bias_{k}", layer.bias))

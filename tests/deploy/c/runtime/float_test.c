@@ -33,17 +33,20 @@ unsigned model_flagged_input(const float *x);
 #define ROOM 64
 #define SUMS 70
 #define LAYERS 2
+#define WIDEST 290 /* some blocks of outputs, and a rest */
+#define PAD 16     /* of a table of halves */
 
 /* h = max(0, W z + b) with z = (x - centre) / 2; the hidden layer is of singles, the last one of
    halves: 1, -2 and 0.5, with a gain of 4. */
 static const float model_centre[] = {1.0f, -1.0f}, model_per_scale[] = {0.5f, 0.5f};
 static const float first[] = {1.0f, -1.0f, 2.0f, 1.0f, 1.0f, 1.0f}, bias_0[] = {0.0f, 1.0f, -3.0f};
-static const uint16_t last[] = {0x3c00, 0xc000, 0x3800};
+static const uint16_t last[3 + PAD] = {0x3c00, 0xc000, 0x3800};
 static const float bias_1[] = {0.25f};
-#define LAYER_TABLE              \
-    {0, first, bias_0, 1.0f, 3}, \
-    {                            \
-        last, 0, bias_1, 4.0f, 1 \
+#define LAYER_TABLE                                                                       \
+    {0, first, bias_0, 1.0f, 3}, {last, 0, bias_1, 4.0f, 1}, /* then, for lists alone: */ \
+        {last, 0, bias_1, 1.0f, 61},                                                      \
+    {                                                                                     \
+        last, 0, bias_1, 4.0f, 1                                                          \
     }
 
 static const float model_low[] = {-50.0f, -50.0f}, model_high[] = {50.0f, 50.0f};
@@ -56,15 +59,29 @@ static const float model_low[] = {-50.0f, -50.0f}, model_high[] = {50.0f, 50.0f}
 
 #include "float_network.h"
 
-static void test_widen_is_exact(void)
+/* What a half float stands for. */
+static double meant(unsigned bits)
 {
+    const int exponent = (int)(bits >> 10 & 31u), mantissa = (int)(bits & 1023u);
+    const double size =
+        exponent == 0 ? ldexp(mantissa, -24) : ldexp(1024 + mantissa, exponent - 25);
+    return bits & 0x8000u ? -size : size;
+}
+
+static void test_halves_are_widened_exactly(void)
+{
+    static const float one[4] = {1.0f};
+    static const uint16_t index[4] = {0};
+    uint16_t half[PAD + 1] = {0};
+    layer l = {0, 0, 0, 1.0f, 1};
     unsigned bits;
+    l.half = half;
     for (bits = 0; bits < 0x10000u; ++bits) {
-        const int exponent = (int)(bits >> 10 & 31u), mantissa = (int)(bits & 1023u);
-        const double size =
-            exponent == 0 ? ldexp(mantissa, -24) : ldexp(1024 + mantissa, exponent - 25);
-        if (exponent < 31) { /* no weight is infinite or NaN */
-            EXPECT((double)widen((uint16_t)bits) == (bits & 0x8000u ? -size : size));
+        if ((bits >> 10 & 31u) < 31) { /* no weight is infinite or NaN */
+            float found = 0.0f;
+            half[0] = (uint16_t)bits;
+            add_halves(&l, 0, 1, one, index, 4, &found);
+            EXPECT((double)found == meant(bits));
         }
     }
 }
@@ -72,14 +89,14 @@ static void test_widen_is_exact(void)
 /* Both kernels against sum_j += value_c W_cj in doubles, for every rest of their loops. */
 static void test_kernels(void)
 {
-    static float single[64 * 70], value[64], found[70];
-    static uint16_t half[64 * 70], index[64];
+    static float single[64 * WIDEST], value[64], found[WIDEST + 1], whole[WIDEST];
+    static uint16_t half[64 * WIDEST + PAD], index[64];
     unsigned n, count, i, c, j, kind;
-    for (i = 0; i < 64 * 70; ++i) {
+    for (i = 0; i < 64 * WIDEST; ++i) {
         half[i] = (uint16_t)((draw(2) << 15) | (12 + draw(6)) << 10 | draw(1024));
-        single[i] = widen(half[i]);
+        single[i] = (float)meant(half[i]);
     }
-    for (n = 1; n <= 70; n += n < 20 ? 1 : 7) {
+    for (n = 1; n <= WIDEST; n += n < 20 ? 1 : 7) {
         for (count = 0; count <= 40; count += 4) {
             for (kind = 0; kind < 2; ++kind) {
                 layer l = {half, single, 0, 1.0f, 0};
@@ -89,14 +106,17 @@ static void test_kernels(void)
                     index[c] = (uint16_t)draw(64);
                 }
                 for (j = 0; j < n; ++j) {
-                    found[j] = 0.5f;
+                    found[j] = whole[j] = 0.5f;
                 }
+                found[n] = 7.0f;
+                (kind ? add_singles : add_halves)(&l, 0, n, value, index, count, whole);
                 /* In two parts, as of many rows. */
                 j = n / 3;
                 if (j > 0) {
                     (kind ? add_singles : add_halves)(&l, 0, j, value, index, count, found);
                 }
                 (kind ? add_singles : add_halves)(&l, j, n - j, value, index, count, found + j);
+                EXPECT(found[n] == 7.0f);
                 for (j = 0; j < n; ++j) {
                     double wanted = 0.5, size = 0.5;
                     for (c = 0; c < count; ++c) {
@@ -104,10 +124,35 @@ static void test_kernels(void)
                         wanted += term;
                         size += fabs(term);
                     }
+                    EXPECT(found[j] == whole[j]);
                     EXPECT(fabs(found[j] - wanted) <= 2e-6 * size);
                 }
             }
         }
+    }
+}
+
+/* What is listed of an output that is above zero, and of no other one. */
+static void test_lists(void)
+{
+    work w;
+    word nan;
+    unsigned trial, count, at, i;
+    nan.bits = 0x7fc00000u;
+    for (trial = 0; trial < 300; ++trial) {
+        const unsigned often = draw(5);
+        for (i = 0; i < 61; ++i) {
+            const float others[] = {0.0f, -0.0f, -1.0f, nan.value};
+            w.raw[i] = draw(4) < often ? (float)(1 + draw(1000)) : others[draw(4)];
+        }
+        count = end_layer(2, &w);
+        for (at = i = 0; i < 61; ++i) {
+            if (w.raw[i] > 0.0f) {
+                EXPECT(at < count && w.index[at] == i && w.value[at] == 4.0f * w.raw[i]);
+                ++at;
+            }
+        }
+        EXPECT(at == count);
     }
 }
 
@@ -143,8 +188,9 @@ static void test_network_by_hand(void)
 
 int main(void)
 {
-    test_widen_is_exact();
+    test_halves_are_widened_exactly();
     test_kernels();
+    test_lists();
     test_network_by_hand();
     return failures != 0;
 }

@@ -114,6 +114,37 @@ static void test_products(void)
     (void)room; /* not every processor skips */
 }
 
+/* The most that a sum can be: nothing between the products and it may be too narrow. */
+static void test_the_largest_sums(void)
+{
+    static int8_t packed[20 * INPUTS + 256];
+    static uint8_t x[INPUTS], low[INPUTS];
+    static uint16_t room[INPUTS / 4];
+    static int32_t found[SUMS];
+    static float bias[SUMS];
+    layer l = {packed, bias, 0, 0.0f, INPUTS / 4, 20};
+    const int32_t most = 127 * INPUTS;
+    unsigned i;
+    for (i = 0; i < INPUTS; ++i) {
+        x[i] = low[i] = 255;
+    }
+    for (i = 0; i < 20 * INPUTS; ++i) {
+        packed[i] = i / 4 % 2 ? 127 : -127; /* every other output */
+    }
+    add_products(&l, x, room, found);
+    for (i = 0; i < 20; ++i) {
+        EXPECT(found[i] == (i % 2 ? 255 : -255) * most);
+    }
+    for (i = 0; i < INPUTS; ++i) {
+        x[i] = 63; /* so that 32 bits hold the sums */
+    }
+    add_inputs(&l, x, low, found);
+    for (i = 0; i < 20; ++i) {
+        EXPECT(found[i] == (i % 2 ? 16383 : -16383) * most);
+    }
+    (void)room;
+}
+
 static void test_bytes_by_hand(void)
 {
     const int32_t sum[] = {0, -5, 10, 20, 5};
@@ -170,6 +201,7 @@ static void test_network_by_hand(void)
 int main(void)
 {
     test_products();
+    test_the_largest_sums();
     test_bytes_by_hand();
     test_the_largest_counts_wherever_it_is();
     test_network_by_hand();

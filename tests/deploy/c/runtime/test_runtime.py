@@ -111,8 +111,10 @@ def test_the_tests_in_c_pass(name: str, cc: str, flags: list[str], tmp_path: Pat
 @pytest.mark.parametrize("cc", COMPILERS)
 @pytest.mark.parametrize("flags", FEWER, ids=str)
 def test_every_level_of_x86_has_the_same_sums(cc: str, flags: list[str], tmp_path: Path) -> None:
-    run_cc(tmp_path, cc, *STRICT, *flags, HERE / "int8_test.c", f"-I{RUNTIME}", "-o", "int8")
-    run_cc(tmp_path, tmp_path / "int8")
+    for name in ("int8", "float"):
+        files = [HERE / f"{name}_test.c", f"-I{RUNTIME}", "-lm", "-o", name]
+        run_cc(tmp_path, cc, *STRICT, *flags, "-ffp-contract=off", *files)
+        run_cc(tmp_path, tmp_path / name)
 
 
 def stated() -> list[str]:

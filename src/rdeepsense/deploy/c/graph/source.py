@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -74,7 +75,7 @@ class GraphSource(Source):
             *shared_tables(self.model),
             *learning_tables(self.model),
         ]
-        named = [Table(t.kind, f"{self.name}_{t.name}", t.values, t.size) for t in first]
+        named = [replace(t, name=f"{self.name}_{t.name}") for t in first]
         for table in (*named, *self.steps.tables):
             table.check()
         return [*named, *self.steps.tables]

@@ -4,12 +4,6 @@
 #include <immintrin.h>
 #endif
 
-#if HALVES
-#if defined(__F16C__) && defined(__AVX2__) && defined(__FMA__)
-#define EIGHT(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
-#endif
-#endif
-
 typedef struct {
 #if HALVES
     const uint16_t *half; /* column by column */
@@ -95,58 +89,5 @@ static void add_singles(const layer *l, unsigned first, unsigned n, const float 
 #endif
 
 #if HALVES
-/* A half float as a float, exactly. */
-#if defined(__ARM_FP16_FORMAT_IEEE) && defined(__ARM_FP) && \
-    (__ARM_FP & 2 || __ARM_ARCH_PROFILE == 'M') /* the last for gcc, which forgets the 2 there */
-static float widen(uint16_t half)
-{
-    union {
-        uint16_t bits;
-        __fp16 value;
-    } h;
-    h.bits = half;
-    return h.value;
-}
-#else
-static float widen(uint16_t half)
-{
-    word w;
-    w.bits = ((uint32_t)(half & 0x8000u) << 16) | ((uint32_t)(half & 0x7fffu) << 13);
-    return w.value * 5.19229686e33f; /* 2^112, the difference of the exponents' offsets */
-}
-#endif
-
-/* The same of half floats, four columns of W at a time. */
-#if defined(__GNUC__)
-__attribute__((noinline)) /* in line it has too few registers */
-#endif
-static void
-add_halves(const layer *l, unsigned first, unsigned n, const float *restrict value,
-           const uint16_t *restrict index, unsigned count, float *restrict sum)
-{
-    const size_t high = APART(l->outputs);
-    const uint16_t *from = l->half + first;
-    unsigned c, j;
-    for (c = 0; c < count; c += 4) {
-        const uint16_t *restrict p = from + index[c] * high;
-        const uint16_t *restrict q = from + index[c + 1] * high;
-        const uint16_t *restrict r = from + index[c + 2] * high;
-        const uint16_t *restrict s = from + index[c + 3] * high;
-        const float a = value[c], b = value[c + 1], d = value[c + 2], e = value[c + 3];
-        j = 0;
-#if defined(__F16C__) && defined(__AVX2__) && defined(__FMA__)
-        for (; j + 8 <= n; j += 8) {
-            __m256 t = _mm256_loadu_ps(sum + j);
-            t = _mm256_fmadd_ps(_mm256_set1_ps(a), EIGHT(p + j), t);
-            t = _mm256_fmadd_ps(_mm256_set1_ps(b), EIGHT(q + j), t);
-            t = _mm256_fmadd_ps(_mm256_set1_ps(d), EIGHT(r + j), t);
-            t = _mm256_fmadd_ps(_mm256_set1_ps(e), EIGHT(s + j), t);
-            _mm256_storeu_ps(sum + j, t);
-        }
-#endif
-        for (; j < n; ++j) {
-            sum[j] += (a * widen(p[j]) + b * widen(q[j])) + (d * widen(r[j]) + e * widen(s[j]));
-        }
-    }
-}
+#include "float_halves.h"
 #endif

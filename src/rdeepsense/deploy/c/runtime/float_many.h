@@ -1,5 +1,10 @@
 /* Many rows in floats: piece by piece of a layer's weights, which stays near for all rows. The sums
    of a row are added in the order of one row alone, so its numbers are the same to the bit. */
+#if !SINGLES
+#ifdef STRIP
+#define PIECE_OUTPUTS (STRIP * STRIPS)
+#endif
+#endif
 #ifndef PIECE_OUTPUTS
 #define PIECE_OUTPUTS 64
 #endif

@@ -134,7 +134,15 @@ static void add_layer(unsigned l, unsigned first, unsigned n, work *w, unsigned 
 {
     const float *value = w->value + from;
     const uint16_t *index = w->index + from;
-#if MANY && SINGLES && !HALVES
+#if HALVES && SINGLES
+    if (layers[l].single == 0) {
+        add_halves(layers + l, first, n, value, index, count, w->raw + first);
+        return;
+    }
+#elif HALVES
+    add_halves(layers + l, first, n, value, index, count, w->raw + first);
+#endif
+#if MANY && SINGLES
 #ifdef PIECE_OUTPUTS
     if (n <= PIECE_OUTPUTS) {
         const unsigned done = add_piece(layers[l].single + first, APART(layers[l].outputs), n,
@@ -147,37 +155,13 @@ static void add_layer(unsigned l, unsigned first, unsigned n, work *w, unsigned 
     }
 #endif
 #endif
-#if HALVES && SINGLES
-    (layers[l].single != 0 ? add_singles : add_halves)(layers + l, first, n, value, index, count,
-                                                       w->raw + first);
-#elif HALVES
-    add_halves(layers + l, first, n, value, index, count, w->raw + first);
-#else
+#if SINGLES
     add_singles(layers + l, first, n, value, index, count, w->raw + first);
 #endif
 }
 
-#if defined(__AVX512F__) && !DROPOUT
-/* As below, sixteen outputs at a time; returns how many it has seen. */
-static unsigned list_sixteens(unsigned l, work *w, unsigned *count)
-{
-    const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    unsigned i;
-    for (i = 0; i + 16 <= layers[l].outputs; i += 16) {
-        const __m512 h = _mm512_loadu_ps(w->raw + i);
-        const __mmask16 some = _mm512_cmp_ps_mask(h, _mm512_setzero_ps(), _CMP_GT_OQ);
-        const __m512i at = _mm512_add_epi32(first, _mm512_set1_epi32((int)i));
-        const __m512i found = _mm512_maskz_compress_epi32(some, at);
-        __m512 kept = _mm512_maskz_compress_ps(some, h);
-#if HALVES
-        kept = _mm512_mul_ps(kept, _mm512_set1_ps(layers[l + 1].gain));
-#endif
-        _mm512_storeu_ps(w->value + *count, kept);
-        _mm256_storeu_si256((__m256i *)(void *)(w->index + *count), _mm512_cvtepi32_epi16(found));
-        *count += (unsigned)_mm_popcnt_u32(some);
-    }
-    return i;
-}
+#if !DROPOUT
+#include "float_list.h"
 #endif
 
 /* Lists what the next layer reads. ReLU made the others zero, and they add nothing: this is exact.
@@ -185,8 +169,8 @@ static unsigned list_sixteens(unsigned l, work *w, unsigned *count)
 static unsigned end_layer(unsigned l, work *w)
 {
     unsigned count = 0, i = 0;
-#if defined(__AVX512F__) && !DROPOUT
-    i = list_sixteens(l, w, &count);
+#ifdef LISTS_SOME
+    i = list_some(l, w, &count);
     if (i == layers[l].outputs) {
         return count;
     }

@@ -1,4 +1,4 @@
-/* add_some and add_first with AVX2.
+/* add_lanes and add_first with AVX2.
 
    maddubs adds two products of a byte and a weight in 16 bits, which hold (x0 + x1) 127 as long as
    x0 + x1 <= 258: most neighbours are not both large. Those of the others are added half by half.
@@ -8,26 +8,29 @@
 #define LARGE(four) \
     ((((four)&0x00ff00ffu) + ((four) >> 8 & 0x00ff00ffu) + 0x7efd7efdu) & 0x80008000u)
 
-static inline __m256i added(__m256i sum, __m256i x, __m256i w)
+typedef uint16_t sixteen_sums __attribute__((vector_size(32)));
+
+/* Eight outputs' sums of four products each. */
+static inline eight_sums fours(__m256i x, __m256i w)
 {
-    const __m256i pairs = _mm256_maddubs_epi16(x, w);
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    return (eight_sums)_mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1));
 }
 
-/* Of 8 lanes outputs. */
+#define LANE 8
+
 ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
                       unsigned lanes, int32_t *restrict sum)
 {
-    __m256i s[8];
+    eight_sums s[8];
     unsigned g, j;
     for (j = 0; j < lanes; ++j) {
-        s[j] = _mm256_loadu_si256((const __m256i *)(const void *)(sum + 8 * j));
+        s[j] = (eight_sums)_mm256_loadu_si256((const __m256i *)(const void *)(sum + 8 * j));
     }
     for (g = 0; g < p->count; ++g) {
         const unsigned at = p->group[g];
         const __m256i four = _mm256_set1_epi32((int)four_of(x + 4 * at));
         for (j = 0; j < lanes; ++j) {
-            s[j] = added(s[j], four, EIGHT_FOURS(w + 4 * n * at + 32 * j));
+            s[j] += fours(four, EIGHT_FOURS(w + 4 * n * at + 32 * j));
         }
     }
     for (g = 0; g < p->larges; ++g) {
@@ -37,23 +40,11 @@ ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsign
                       rest = _mm256_set1_epi32((int)(four - half));
         for (j = 0; j < lanes; ++j) {
             const __m256i v = EIGHT_FOURS(w + 4 * n * at + 32 * j);
-            s[j] = added(added(s[j], some, v), rest, v);
+            s[j] += fours(some, v) + fours(rest, v);
         }
     }
     for (j = 0; j < lanes; ++j) {
-        _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), s[j]);
-    }
-}
-
-static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
-                     int32_t *restrict sum)
-{
-    if (n > 32) {
-        add_lanes(w, x, p, n, 8, sum);
-    } else if (n > 8) {
-        add_lanes(w, x, p, n, 4, sum);
-    } else {
-        add_lanes(w, x, p, n, 1, sum);
+        _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), (__m256i)s[j]);
     }
 }
 
@@ -69,9 +60,11 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
     const unsigned most = groups < 128 ? groups : 128;
     unsigned g, j, k;
     for (j = 0; j < n; j += 32) {
-        __m256i s[8], rest[4];
+        eight_sums s[8];
+        sixteen_sums rest[4];
         for (k = 0; k < 8; ++k) {
-            s[k] = rest[k / 2] = _mm256_setzero_si256();
+            s[k] = (eight_sums)_mm256_setzero_si256();
+            rest[k / 2] = (sixteen_sums)_mm256_setzero_si256();
         }
         for (g = 0; g < most; ++g) {
             const int8_t *p = w + 4 * (n * g + j);
@@ -82,17 +75,17 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
             const __m256i last = _mm256_set1_epi32((int)(bytes & 0x01010101u));
             for (k = 0; k < 8; ++k) {
                 const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * k));
-                s[k] = _mm256_add_epi32(s[k], _mm256_madd_epi16(_mm256_cvtepi8_epi16(v), half));
+                s[k] += (eight_sums)_mm256_madd_epi16(_mm256_cvtepi8_epi16(v), half);
             }
             for (k = 0; k < 4; ++k) {
-                const __m256i pairs = _mm256_maddubs_epi16(last, EIGHT_FOURS(p + 32 * k));
-                rest[k] = _mm256_add_epi16(rest[k], pairs);
+                rest[k] += (sixteen_sums)_mm256_maddubs_epi16(last, EIGHT_FOURS(p + 32 * k));
             }
         }
         for (k = 0; k < 4; ++k) {
             __m256i *to = (__m256i *)(void *)(sum + j + 8 * k);
-            const __m256i twice = _mm256_slli_epi32(paired(s[2 * k], s[2 * k + 1]), 1);
-            const __m256i once = _mm256_madd_epi16(rest[k], _mm256_set1_epi16(1));
+            const __m256i twice =
+                _mm256_slli_epi32(paired((__m256i)s[2 * k], (__m256i)s[2 * k + 1]), 1);
+            const __m256i once = _mm256_madd_epi16((__m256i)rest[k], _mm256_set1_epi16(1));
             const __m256i found = _mm256_add_epi32(twice, once);
             _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), found));
         }

@@ -1,6 +1,7 @@
-/* add_some and add_first with AVX-512 VNNI: sixteen outputs of a group in one instruction. */
+/* add_lanes and add_first with AVX-512 VNNI: sixteen outputs of a group in one instruction. */
 
-/* Of 16 lanes outputs. */
+#define LANE 16
+
 ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
                       unsigned lanes, int32_t *restrict sum)
 {
@@ -37,16 +38,6 @@ static unsigned pick_sixteen(const uint8_t *x, unsigned groups, uint16_t *room, 
         *count += (unsigned)_mm_popcnt_u32(some);
     }
     return g;
-}
-
-static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
-                     int32_t *restrict sum)
-{
-    if (n > 16) {
-        add_lanes(w, x, p, n, 4, sum);
-    } else {
-        add_lanes(w, x, p, n, 1, sum);
-    }
 }
 
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,

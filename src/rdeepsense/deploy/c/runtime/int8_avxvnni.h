@@ -1,19 +1,20 @@
-/* add_some and add_first with AVX-VNNI: eight outputs of a group in one instruction. */
+/* add_lanes and add_first with AVX-VNNI: eight outputs of a group in one instruction. */
 
 #if defined(__AVXVNNI__)
-#define ADDED(sum, x, w) _mm256_dpbusd_avx_epi32(sum, x, w)
+#define ADDED(sum, x, w) (eight_sums) _mm256_dpbusd_avx_epi32((__m256i)(sum), x, w)
 #else
-#define ADDED(sum, x, w) _mm256_dpbusd_epi32(sum, x, w)
+#define ADDED(sum, x, w) (eight_sums) _mm256_dpbusd_epi32((__m256i)(sum), x, w)
 #endif
 
-/* Of 8 lanes outputs. */
+#define LANE 8
+
 ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
                       unsigned lanes, int32_t *restrict sum)
 {
-    __m256i s[8];
+    eight_sums s[8];
     unsigned g, j;
     for (j = 0; j < lanes; ++j) {
-        s[j] = _mm256_loadu_si256((const __m256i *)(const void *)(sum + 8 * j));
+        s[j] = (eight_sums)_mm256_loadu_si256((const __m256i *)(const void *)(sum + 8 * j));
     }
     for (g = 0; g < p->count; ++g) {
         const unsigned at = p->group[g];
@@ -23,19 +24,7 @@ ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsign
         }
     }
     for (j = 0; j < lanes; ++j) {
-        _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), s[j]);
-    }
-}
-
-static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
-                     int32_t *restrict sum)
-{
-    if (n > 32) {
-        add_lanes(w, x, p, n, 8, sum);
-    } else if (n > 8) {
-        add_lanes(w, x, p, n, 4, sum);
-    } else {
-        add_lanes(w, x, p, n, 1, sum);
+        _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), (__m256i)s[j]);
     }
 }
 
@@ -44,9 +33,9 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
 {
     unsigned g, j, k;
     for (j = 0; j < n; j += 32) {
-        __m256i s[4], above[4];
+        eight_sums s[4], above[4];
         for (k = 0; k < 4; ++k) {
-            s[k] = above[k] = _mm256_setzero_si256();
+            s[k] = above[k] = (eight_sums)_mm256_setzero_si256();
         }
         for (g = 0; g < groups; ++g) {
             const __m256i four = _mm256_set1_epi32((int)four_of(low + 4 * g));
@@ -59,7 +48,7 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
         }
         for (k = 0; k < 4; ++k) {
             __m256i *to = (__m256i *)(void *)(sum + j + 8 * k);
-            const __m256i found = _mm256_add_epi32(s[k], _mm256_slli_epi32(above[k], 8));
+            const __m256i found = (__m256i)(s[k] + (above[k] << 8));
             _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), found));
         }
     }

@@ -7,6 +7,9 @@
 #define ALWAYS static inline
 #endif
 #define SKIPPING
+/* Sums whose lanes have their size: gcc adds to them where they are. */
+typedef uint32_t four_sums __attribute__((vector_size(16)));
+typedef uint32_t eight_sums __attribute__((vector_size(32)));
 #define EIGHT_FOURS(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 
 /* The groups of a row that are not zero; apart, the large ones where a kernel must know. */
@@ -22,7 +25,8 @@ static uint32_t four_of(const void *from)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* add_some: sum[0..n) += W x for one block of n outputs, of the groups that are picked.
+/* add_some: sum[0..n) += W x for one block of n outputs, of the groups that are picked, or
+   add_lanes: the same for lanes registers of LANE outputs each.
    add_first: of every group, of numbers of two bytes. */
 #if defined(__AVX512VNNI__) && !defined(ONLY_256_BITS)
 #include "int8_avx512.h"
@@ -32,6 +36,20 @@ static uint32_t four_of(const void *from)
 #include "int8_avx2.h"
 #else
 #include "int8_sse2.h"
+#endif
+
+#ifdef LANE
+static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
+                     int32_t *restrict sum)
+{
+    if (n > 32) {
+        add_lanes(w, x, p, n, 64 / LANE, sum);
+    } else if (n > LANE) {
+        add_lanes(w, x, p, n, 32 / LANE, sum);
+    } else {
+        add_lanes(w, x, p, n, 1, sum);
+    }
+}
 #endif
 
 /* Lists the groups; room is for as many as there are. */

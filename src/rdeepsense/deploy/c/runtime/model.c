@@ -30,7 +30,7 @@
 #include "int8_kernels.h"
 
 #include "int8_network.h"
-#elif MANY
+#elif MANY && SINGLES
 #include "float_kernels.h"
 
 #include "float_piece.h"

@@ -11,6 +11,13 @@
 #else
 #define PAD 0
 #endif
+#elif HALVES
+/* Strips of outputs go past the last column. */
+#if defined(__SSE2__) || defined(__x86_64__) || defined(__ARM_NEON)
+#define PAD 16
+#else
+#define PAD 0
+#endif
 #endif
 
 #if INT8 || MANY
