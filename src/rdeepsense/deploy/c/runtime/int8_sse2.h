@@ -44,8 +44,8 @@ ALWAYS void add_wide(const int8_t *w, const uint8_t *x, int listed, const uint16
     }
 }
 
-APART void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
-                    int32_t *restrict sum)
+OUT_OF_LINE void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
+                          int32_t *restrict sum)
 {
     unsigned begin;
     for (begin = 0; begin < p->count; begin += MOST_GROUPS) {
@@ -54,8 +54,8 @@ APART void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned
     }
 }
 
-APART void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
-                     unsigned n, int32_t *restrict sum)
+OUT_OF_LINE void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low,
+                           unsigned groups, unsigned n, int32_t *restrict sum)
 {
     const unsigned most = groups < MOST_GROUPS ? groups : MOST_GROUPS;
     add_wide(w, high, 0, 0, most, n, 8, sum);
