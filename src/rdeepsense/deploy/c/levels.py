@@ -37,6 +37,16 @@ def renamed(header: str, level: str) -> list[str]:
     return [f"-D{name}={name}_{level}" for name in sorted(names)]
 
 
+def options() -> tuple[str, ...]:
+    """Write what to compile with for this processor alone, or for the level that is forced."""
+    level = os.environ.get(VARIABLE)
+    if not level:
+        return ("-march=native",)
+    if level not in FLAGS:
+        raise InputError(f"{VARIABLE}={level!r} is no level; accepted: {', '.join(FLAGS)}")
+    return FLAGS[level]
+
+
 def chosen(found: int, held: set[str]) -> str:
     """Choose among the levels that a library holds the best of those found on this processor."""
     here = [name for k, name in enumerate(FLAGS) if found >> k & 1 and name in held]
