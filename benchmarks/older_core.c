@@ -1,6 +1,6 @@
 /* Preloaded into a process whose libraries have int3 in place of cpuid: answers as cpuid does, with
-   the instructions after AVX2 left out where OLDER_CORE is set. Between count_begin and count_end it
-   steps through every instruction and counts those of AVX-512, which begin with 0x62. */
+   the instructions after AVX2 left out where OLDER_CORE is set. Between count_begin and count_end
+   it steps through every instruction and counts those of AVX-512, which begin with 0x62. */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <signal.h>
