@@ -47,7 +47,8 @@ static unsigned pick_fours(const uint8_t *x, unsigned groups, uint16_t *room, un
 #define IN_REGISTER(s)
 #endif
 #define ONE(DO) DO(0)
-#define FOUR(DO) ONE(DO) DO(1) DO(2) DO(3)
+#define TWO(DO) ONE(DO) DO(1)
+#define FOUR(DO) TWO(DO) DO(2) DO(3)
 #define EIGHT(DO) FOUR(DO) DO(4) DO(5) DO(6) DO(7)
 
 /* Eight sums of 32 bits; with rests, also of their pairs in 16 bits. */
@@ -77,24 +78,28 @@ static inline __m256i broadcast(const uint8_t *x)
     return _mm256_set1_epi32((int)four_of(x));
 }
 
-/* Adds to 8 lanes outputs the groups from at to end. */
-#define ADD_LANES(lanes, EACH)                                                     \
-    APART void add_##lanes(const int8_t *w, const uint8_t *x, const uint16_t *at,  \
-                           const uint16_t *end, unsigned n, int32_t *restrict sum) \
-    {                                                                              \
-        const __m256i one = _mm256_set1_epi16(1);                                  \
-        EACH(BEGIN)                                                                \
-        for (; at < end; ++at) {                                                   \
-            const int8_t *const v = w + 4 * (size_t)n * *at;                       \
-            const __m256i four = broadcast(x + 4 * *at);                           \
-            EACH(OF_GROUP)                                                         \
-            EACH(STAY)                                                             \
-        }                                                                          \
-        EACH(END)                                                                  \
+/* Adds to 8 lanes outputs the groups from at to end; as groups are left out, only their list says
+   which LINES of weights come next. */
+#define AHEAD(k) _mm_prefetch((const char *)ahead + 64 * (k), _MM_HINT_T0);
+#define ADD_LANES(lanes, EACH, LINES)                                                 \
+    APART void add_##lanes(const int8_t *w, const uint8_t *x, const uint16_t *at,     \
+                           const uint16_t *end, unsigned n, int32_t *restrict sum)    \
+    {                                                                                 \
+        const __m256i one = _mm256_set1_epi16(1);                                     \
+        EACH(BEGIN)                                                                   \
+        for (; at < end; ++at) {                                                      \
+            const int8_t *const v = w + 4 * (size_t)n * *at;                          \
+            const int8_t *const ahead = end - at > 3 ? w + 4 * (size_t)n * at[3] : v; \
+            const __m256i four = broadcast(x + 4 * *at);                              \
+            LINES(AHEAD)                                                              \
+            EACH(OF_GROUP)                                                            \
+            EACH(STAY)                                                                \
+        }                                                                             \
+        EACH(END)                                                                     \
     }
-ADD_LANES(1, ONE)
-ADD_LANES(4, FOUR)
-ADD_LANES(8, EIGHT)
+ADD_LANES(1, ONE, ONE)
+ADD_LANES(4, FOUR, TWO)
+ADD_LANES(8, EIGHT, FOUR)
 
 /* The same of at most 42 large groups. */
 #define ADD_LARGE(lanes, EACH)                                                                     \
