@@ -10,7 +10,7 @@ as often as in use; the row that is predicted has the median number of zeros. C 
 timed inside C, the others from Python. `off` is how far a form's mean is from the float64 model's.
 With --profile nothing is timed: it prints in which functions of the C the instructions go.
 With --like avx2 all forms run as on a core with AVX2 and nothing later, see `older_core.py`; with
---like here as always, and both count the instructions of AVX-512 that a call of each form takes.
+--like here as always, and both count how many instructions of a call are of AVX-512 or VNNI.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def candidates_of(profiled: ProfiledModel) -> list[ProfileCandidate | Missing]:
     return found + [candidate(profiled, name) for name in FORMS]
 
 
-def avx512(forms: Sequence[ProfileCandidate | Missing]) -> dict[str, older_core.Instructions]:
-    """Of one call of each peer and form of the library: all instructions, and those of AVX-512."""
+def newer(forms: Sequence[ProfileCandidate | Missing]) -> dict[str, older_core.Instructions]:
+    """Count instructions of one call of each peer and form of the library, and the newer ones."""
     return {
         one.name: older_core.counted(lambda one=one: one.seconds(1))  # type: ignore[misc]
         for one in forms
@@ -142,7 +142,7 @@ def tell(found: dict[str, Any]) -> None:
     shape = "-".join(map(str, found["layers"]))
     shares = ", ".join(f"{share:.0%}" for share in found["zeros"])
     print(f"\nnet {found['net']} {shape}, {found['data']}; zero after ReLU: {shares}")
-    print(f"C is built for this processor, or as told; int8 with {found['instruction_set']}")
+    print(f"C int8 is built with {found['instruction_set']}")
     print(
         f"{'form':20} {'µs':>9} {'p99 µs':>9} {'instructions':>12} {'kB':>8} {'peak MB':>8} "
         f"{'off, stds':>9}"
@@ -161,8 +161,8 @@ def tell(found: dict[str, Any]) -> None:
     for line in found["compared"]:
         aim = "" if line["aim"] is None else f"  aim: {line['bound']} {line['aim']:g}, "
         print(f"  {line['what']:48} {line['value']:7.3f}{aim}{_WORDS[line['met']]}")
-    for name, (every, newer) in found["avx512"].items():
-        print(f"  {name}, one call from Python: {newer:,} of {every:,} instructions are of AVX-512")
+    for name, (every, some) in found["newer"].items():
+        print(f"  {name:20} {some:,} of {every:,} instructions of a call are of AVX-512 or VNNI")
 
 
 _WORDS = {None: "", True: "met", False: "NOT met"}
@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=250, help="of training")
     parser.add_argument("--nets", default="A,B")
     parser.add_argument("--profile", action="store_true", help="where the instructions go")
-    parser.add_argument("--like", choices=("avx2", "here"), help="count AVX-512; avx2: without it")
+    parser.add_argument("--like", choices=("avx2", "here"), help="avx2: without AVX-512")
     parser.add_argument("--json", help="also write the figures to this file")
     arguments = parser.parse_args()
     if arguments.like and older_core.FOLDER not in os.environ:
@@ -207,7 +207,7 @@ def main() -> None:
                 "instruction_set": latency_profile.instruction_set(),
             }
             found["compared"] = compared(net, found)
-            found["avx512"] = avx512(forms) if arguments.like else {}
+            found["newer"] = newer(forms) if arguments.like else {}
         tell(found)
         results.append(found)
     if arguments.json:

@@ -1,6 +1,7 @@
 /* Preloaded into a process whose libraries have int3 in place of cpuid: answers as cpuid does, with
    the instructions after AVX2 left out where OLDER_CORE is set. Between count_begin and count_end
-   it steps through every instruction and counts those of AVX-512, which begin with 0x62. */
+   it steps through every instruction and counts those of AVX-512, which begin with 0x62, and of
+   AVX-VNNI. */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <signal.h>
@@ -38,7 +39,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
         return;
     }
     ++stepped;
-    newer += *at == 0x62;
+    newer += at[0] == 0x62 || (at[0] == 0xc4 && (at[1] & 31) == 2 && (at[3] & 0xfc) == 0x50);
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -54,7 +55,7 @@ void count_begin(void)
     __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
 }
 
-/* Returns how many were of AVX-512; *all is how many there were. */
+/* Returns how many were of those; *all is how many there were. */
 long count_end(long *all)
 {
     __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(unsigned long)TRAP_FLAG);

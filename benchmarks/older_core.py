@@ -6,8 +6,9 @@ without AVX-512, VNNI in any form, and AMX. So they choose what they would on a 
 is an estimate: clock, caches and how fast AVX2 runs remain those of this core.
 
 Whether it works is not taken on trust: `counted` steps through one call, instruction by
-instruction, and counts those of AVX-512. The environment hides as much from glibc and torch, which
-have switches for it, and makes this library compile for AVX2.
+instruction, and counts those of AVX-512 and AVX-VNNI. The environment hides as much from glibc,
+numpy and torch, which have switches for it, and makes this library compile for AVX2. It needs
+Linux on x86, a C compiler and objdump.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rdeepsense.deploy.c.build import need_compiler
 from rdeepsense.deploy.c.levels import VARIABLE
 
 PACKAGES = ("onnxruntime", "ai_edge_litert")
+LIBRARY = "older_core.so"
 CPUID, INT3 = b"\x0f\xa2", b"\xcc\x90"
 FOLDER = "OLDER_CORE_FOLDER"  # set in the process that sees the older core
 HIDDEN = {
@@ -45,7 +47,7 @@ class Instructions(NamedTuple):
     """Of one call."""
 
     all: int
-    avx512: int
+    newer: int  # of AVX-512 and AVX-VNNI
 
 
 def restart(folder: Path, like: str) -> NoReturn:
@@ -56,15 +58,17 @@ def restart(folder: Path, like: str) -> NoReturn:
             shutil.copytree(Path(spec.origin).parent, folder / package)
     for library in folder.rglob("*.so*"):
         replace_cpuid(library)
-    preloaded = folder / "older_core.so"
-    source = Path(__file__).with_suffix(".c")
+    sys.exit(subprocess.run([sys.executable, *sys.argv], env=environment(folder, like)).returncode)
+
+
+def environment(folder: Path, like: str) -> dict[str, str]:
+    """Compile what is preloaded, and say what a process needs to take this folder's libraries."""
+    preloaded, source = folder / LIBRARY, Path(__file__).with_suffix(".c")
     options = ["-O2", "-mgeneral-regs-only", "-shared", "-fPIC", "-o", str(preloaded)]
     subprocess.run([need_compiler("this benchmark"), *options, str(source)], check=True)
     own = {"LD_PRELOAD": str(preloaded), FOLDER: str(folder)}
     own["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | own | (HIDDEN if like == "avx2" else {})
-    done = subprocess.run([sys.executable, *sys.argv], env=environment)
-    sys.exit(done.returncode)
+    return os.environ | own | (HIDDEN if like == "avx2" else {})
 
 
 def replace_cpuid(library: Path) -> int:
@@ -72,9 +76,11 @@ def replace_cpuid(library: Path) -> int:
     data = bytearray(library.read_bytes())
     if CPUID not in data:
         return 0
-    command = f"objdump -d --no-show-raw-insn {library} | grep -w cpuid"
-    found = subprocess.run(command, shell=True, capture_output=True, text=True).stdout
-    addresses = [int(one, 16) for one in re.findall(r"^ *([0-9a-f]+):", found, re.MULTILINE)]
+    command = ["objdump", "-d", "--no-show-raw-insn", str(library)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as made:
+        assert made.stdout is not None
+        found = [re.match(r" *([0-9a-f]+):\s+cpuid\b", line) for line in made.stdout]
+    addresses = [int(one[1], 16) for one in found if one]
     for address in addresses:
         at = _in_file(data, address)
         assert data[at : at + 2] == CPUID, f"{library} at {address:x}"
@@ -96,7 +102,7 @@ def _in_file(elf: bytes | bytearray, address: int) -> int:
 
 def counted(call: Callable[[], object]) -> Instructions:
     """Step through a call; some ten thousand instructions take a tenth of a second."""
-    library = ctypes.PyDLL(str(Path(os.environ[FOLDER]) / "older_core.so"))
+    library = ctypes.PyDLL(str(Path(os.environ[FOLDER]) / LIBRARY))
     every = ctypes.c_long()
     begin, end = library.count_begin, library.count_end
     end.restype = ctypes.c_long
