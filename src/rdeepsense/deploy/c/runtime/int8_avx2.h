@@ -40,103 +40,98 @@ static unsigned pick_fours(const uint8_t *x, unsigned groups, uint16_t *room, un
     return g;
 }
 
-/* Arrays of sums, and sums that it may move, gcc keeps on the stack. */
-#if defined(__GNUC__)
-#define IN_REGISTER(s) __asm__("" : "+x"(s));
-#else
-#define IN_REGISTER(s)
-#endif
-#define ONE(DO) DO(0)
-#define TWO(DO) ONE(DO) DO(1)
-#define FOUR(DO) TWO(DO) DO(2) DO(3)
-#define EIGHT(DO) FOUR(DO) DO(4) DO(5) DO(6) DO(7)
-
-/* Eight sums of 32 bits; with rests, also of their pairs in 16 bits. */
-#define BEGIN(k) __m256i s##k = EIGHT_FOURS(sum + 8 * (k));
-#define BEGIN_RESTS(k) __m256i r##k = _mm256_setzero_si256();
-#define STAY(k) IN_REGISTER(s##k)
-#define STAY_RESTS(k) IN_REGISTER(r##k)
-#define ADD(k, words, by) s##k = _mm256_add_epi32(s##k, _mm256_madd_epi16(words, by));
-#define ADD_RESTS(k, words) r##k = _mm256_add_epi16(r##k, words);
-#define END(k) _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * (k)), s##k);
-#define END_RESTS(k)                   \
-    ADD(k, r##k, _mm256_set1_epi16(1)) \
-    END(k)
-
-#define OF_GROUP(k) ADD(k, _mm256_maddubs_epi16(four, EIGHT_FOURS(v + 32 * (k))), one)
-#define OF_TWO(k)                                                                              \
-    {                                                                                          \
-        const __m256i a = EIGHT_FOURS(v + 32 * (k)), b = EIGHT_FOURS(u + 32 * (k));            \
-        ADD(k, _mm256_add_epi16(_mm256_maddubs_epi16(high, a), _mm256_maddubs_epi16(next, b)), \
-            times)                                                                             \
-        ADD_RESTS(k, _mm256_maddubs_epi16(low, a))                                             \
-        ADD_RESTS(k, _mm256_maddubs_epi16(last, b))                                            \
-    }
+typedef uint16_t sixteen_sums __attribute__((vector_size(32)));
 
 static inline __m256i broadcast(const uint8_t *x)
 {
     return _mm256_set1_epi32((int)four_of(x));
 }
 
-/* Adds to 8 lanes outputs the groups from at to end; as groups are left out, only their list says
-   which LINES of weights come next. */
-#define AHEAD(k) _mm_prefetch((const char *)ahead + 64 * (k), _MM_HINT_T0);
-#define ADD_LANES(lanes, EACH, LINES)                                                 \
-    APART void add_##lanes(const int8_t *w, const uint8_t *x, const uint16_t *at,     \
-                           const uint16_t *end, unsigned n, int32_t *restrict sum)    \
-    {                                                                                 \
-        const __m256i one = _mm256_set1_epi16(1);                                     \
-        EACH(BEGIN)                                                                   \
-        for (; at < end; ++at) {                                                      \
-            const int8_t *const v = w + 4 * (size_t)n * *at;                          \
-            const int8_t *const ahead = end - at > 3 ? w + 4 * (size_t)n * at[3] : v; \
-            const __m256i four = broadcast(x + 4 * *at);                              \
-            LINES(AHEAD)                                                              \
-            EACH(OF_GROUP)                                                            \
-            EACH(STAY)                                                                \
-        }                                                                             \
-        EACH(END)                                                                     \
-    }
-ADD_LANES(1, ONE, ONE)
-ADD_LANES(4, FOUR, TWO)
-ADD_LANES(8, EIGHT, FOUR)
+static inline eight_sums sums_at(const int32_t *sum)
+{
+    return (eight_sums)EIGHT_FOURS(sum);
+}
 
-/* The same of at most 42 large groups. */
-#define ADD_LARGE(lanes, EACH)                                                                     \
-    APART void add_large_##lanes(const int8_t *w, const uint8_t *x, const uint16_t *at,            \
-                                 const uint16_t *end, unsigned n, int32_t *restrict sum)           \
-    {                                                                                              \
-        const __m256i times = _mm256_set1_epi16(4), three = _mm256_set1_epi8(3);                   \
-        EACH(BEGIN)                                                                                \
-        EACH(BEGIN_RESTS)                                                                          \
-        for (; at < end; at += 2) {                                                                \
-            const unsigned other = at + 1 < end ? at[1] : *at;                                     \
-            const int8_t *const v = w + 4 * (size_t)n * *at, *const u = w + 4 * (size_t)n * other; \
-            const __m256i x0 = broadcast(x + 4 * *at);                                             \
-            const __m256i x1 = at + 1 < end ? broadcast(x + 4 * other) : _mm256_setzero_si256();   \
-            const __m256i low = _mm256_and_si256(x0, three), last = _mm256_and_si256(x1, three);   \
-            const __m256i high = _mm256_srli_epi16(_mm256_sub_epi8(x0, low), 2);                   \
-            const __m256i next = _mm256_srli_epi16(_mm256_sub_epi8(x1, last), 2);                  \
-            EACH(OF_TWO)                                                                           \
-            EACH(STAY)                                                                             \
-            EACH(STAY_RESTS)                                                                       \
-        }                                                                                          \
-        EACH(END_RESTS)                                                                            \
+/* Eight sums of pairs of 16 bits, times what is the same everywhere. */
+static inline eight_sums paired(sixteen_sums pairs, int times)
+{
+    return (eight_sums)_mm256_madd_epi16((__m256i)pairs, _mm256_set1_epi16((int16_t)times));
+}
+
+static inline sixteen_sums products(__m256i x, const int8_t *w)
+{
+    return (sixteen_sums)_mm256_maddubs_epi16(x, EIGHT_FOURS(w));
+}
+
+/* Adds the groups that fit to 8 lanes outputs; as groups are left out, only their list says which
+   weights come next. */
+ALWAYS void add_small(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
+                      unsigned lanes, int32_t *restrict sum)
+{
+    const uint16_t *at = p->group, *const end = at + p->count;
+    eight_sums s[8];
+    unsigned j;
+    for (j = 0; j < lanes; ++j) {
+        s[j] = sums_at(sum + 8 * j);
     }
-ADD_LARGE(1, ONE)
-ADD_LARGE(4, FOUR)
+    for (; at < end; ++at) {
+        const int8_t *const v = w + 4 * (size_t)n * *at;
+        const int8_t *const ahead = end - at > 3 ? w + 4 * (size_t)n * at[3] : v;
+        const __m256i four = broadcast(x + 4 * *at);
+        for (j = 0; j < lanes; j += 2) {
+            _mm_prefetch((const char *)ahead + 32 * j, _MM_HINT_T0);
+        }
+        for (j = 0; j < lanes; ++j) {
+            s[j] += paired(products(four, v + 32 * j), 1);
+        }
+    }
+    for (j = 0; j < lanes; ++j) {
+        _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), (__m256i)s[j]);
+    }
+}
+
+/* Adds at most 42 large groups to 8 lanes outputs, at most 32. */
+ALWAYS void add_large(const int8_t *w, const uint8_t *x, const uint16_t *at, const uint16_t *end,
+                      unsigned n, unsigned lanes, int32_t *restrict sum)
+{
+    const __m256i three = _mm256_set1_epi8(3);
+    eight_sums s[4];
+    sixteen_sums rest[4];
+    unsigned j;
+    for (j = 0; j < lanes; ++j) {
+        s[j] = sums_at(sum + 8 * j);
+        rest[j] = (sixteen_sums)_mm256_setzero_si256();
+    }
+    for (; at < end; at += 2) {
+        const unsigned other = at + 1 < end ? at[1] : *at;
+        const int8_t *const v = w + 4 * (size_t)n * *at, *const u = w + 4 * (size_t)n * other;
+        const __m256i a = broadcast(x + 4 * *at);
+        const __m256i b = at + 1 < end ? broadcast(x + 4 * other) : _mm256_setzero_si256();
+        const __m256i low_a = _mm256_and_si256(a, three), low_b = _mm256_and_si256(b, three);
+        const __m256i high_a = _mm256_srli_epi16(_mm256_sub_epi8(a, low_a), 2);
+        const __m256i high_b = _mm256_srli_epi16(_mm256_sub_epi8(b, low_b), 2);
+        for (j = 0; j < lanes; ++j) {
+            s[j] += paired(products(high_a, v + 32 * j) + products(high_b, u + 32 * j), 4);
+            rest[j] += products(low_a, v + 32 * j) + products(low_b, u + 32 * j);
+        }
+    }
+    for (j = 0; j < lanes; ++j) {
+        const eight_sums found = s[j] + paired(rest[j], 1);
+        _mm256_storeu_si256((__m256i *)(void *)(sum + 8 * j), (__m256i)found);
+    }
+}
 
 /* Of 8 lanes outputs. */
 ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
                       unsigned lanes, int32_t *restrict sum)
 {
-    const uint16_t *at = p->group, *end = at + p->count;
-    (lanes == 8 ? add_8 : lanes == 4 ? add_4 : add_1)(w, x, at, end, n, sum);
-    for (at = p->large; at < p->large + p->larges; at = end) {
-        end = p->large + p->larges - at > 42 ? at + 42 : p->large + p->larges;
-        (lanes == 1 ? add_large_1 : add_large_4)(w, x, at, end, n, sum);
-        if (lanes == 8) {
-            add_large_4(w + 128, x, at, end, n, sum + 32);
+    const uint16_t *at = p->large, *const end = at + p->larges, *stop;
+    unsigned j;
+    add_small(w, x, p, n, lanes, sum);
+    for (; at < end; at = stop) {
+        stop = end - at > 42 ? at + 42 : end;
+        for (j = 0; j < lanes; j += 4) {
+            add_large(w + 32 * j, x, at, stop, n, lanes < 4 ? lanes : 4, sum + 8 * j);
         }
     }
 }
@@ -153,45 +148,44 @@ static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigne
     }
 }
 
-/* To four outputs at a time, in pairs; twice their sum and the rests to eight. */
-#define BEGIN_PAIRS(k) __m256i p##k = _mm256_setzero_si256();
-#define STAY_PAIRS(k) IN_REGISTER(p##k)
-#define OF_HALVES(k)                                                                      \
-    {                                                                                     \
-        const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(w + 16 * (k))); \
-        const __m256i words = _mm256_madd_epi16(_mm256_cvtepi8_epi16(v), half);           \
-        p##k = _mm256_add_epi32(p##k, words);                                             \
-    }
-#define OF_BITS(k) ADD_RESTS(k, _mm256_maddubs_epi16(bits, EIGHT_FOURS(w + 32 * (k))))
-#define END_PAIRS(k, a, b)                                                             \
-    {                                                                                  \
-        const __m256i found = _mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8); \
-        BEGIN(k)                                                                       \
-        s##k = _mm256_add_epi32(s##k, _mm256_slli_epi32(found, 1));                    \
-        END_RESTS(k)                                                                   \
-    }
+/* Adds pairs of four outputs each, twice, and what is left of them. */
+ALWAYS void add_pairs(eight_sums a, eight_sums b, sixteen_sums rest, int32_t *sum)
+{
+    const __m256i mixed = _mm256_hadd_epi32((__m256i)a, (__m256i)b);
+    const eight_sums halves = (eight_sums)_mm256_permute4x64_epi64(mixed, 0xd8);
+    const eight_sums found = sums_at(sum) + 2 * halves + paired(rest, 1);
+    _mm256_storeu_si256((__m256i *)(void *)sum, (__m256i)found);
+}
 
 /* Of 32 outputs and at most 128 groups, as 128 2 127 <= 32767. */
 APART void add_numbers(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
                        unsigned n, int32_t *restrict sum)
 {
     const uint8_t *const end = low + 4 * groups;
-    EIGHT(BEGIN_PAIRS)
-    FOUR(BEGIN_RESTS)
+    eight_sums s[8]; /* pairs of sums, of four outputs */
+    sixteen_sums rest[4];
+    unsigned k;
+    for (k = 0; k < 8; ++k) {
+        s[k] = (eight_sums)_mm256_setzero_si256();
+        rest[k / 2] = (sixteen_sums)_mm256_setzero_si256();
+    }
     for (; low < end; low += 4, high += 4, w += 4 * (size_t)n) {
         const __m128i above = _mm_cvtsi32_si128((int)four_of(high));
         const __m128i whole = _mm_unpacklo_epi8(_mm_cvtsi32_si128((int)four_of(low)), above);
         const __m256i half = _mm256_broadcastq_epi64(_mm_srli_epi16(whole, 1));
         const __m256i bits = _mm256_and_si256(broadcast(low), _mm256_set1_epi8(1));
-        EIGHT(OF_HALVES)
-        FOUR(OF_BITS)
-        EIGHT(STAY_PAIRS)
-        FOUR(STAY_RESTS)
+        for (k = 0; k < 8; ++k) {
+            const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(w + 16 * k));
+            s[k] += (eight_sums)_mm256_madd_epi16(_mm256_cvtepi8_epi16(v), half);
+        }
+        for (k = 0; k < 4; ++k) {
+            rest[k] += products(bits, w + 32 * k);
+        }
     }
-    END_PAIRS(0, p0, p1)
-    END_PAIRS(1, p2, p3)
-    END_PAIRS(2, p4, p5)
-    END_PAIRS(3, p6, p7)
+    add_pairs(s[0], s[1], rest[0], sum);
+    add_pairs(s[2], s[3], rest[1], sum + 8);
+    add_pairs(s[4], s[5], rest[2], sum + 16);
+    add_pairs(s[6], s[7], rest[3], sum + 24);
 }
 
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,

@@ -7,6 +7,9 @@
 #define ALWAYS static inline
 #endif
 #define SKIPPING
+/* Sums whose lanes have their size: gcc adds to them where they are. */
+typedef uint32_t four_sums __attribute__((vector_size(16)));
+typedef uint32_t eight_sums __attribute__((vector_size(32)));
 #define EIGHT_FOURS(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 
 /* The groups of a row that are not zero; apart, the large ones where a kernel must know. */
