@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c import called
 from rdeepsense.deploy.c.called import CompiledRunner, available
 from rdeepsense.deploy.c.compiled import compiled_source
-from rdeepsense.deploy.c.levels import FLAGS, VARIABLE, chosen, levels_of, options, renamed
+from rdeepsense.deploy.c.levels import FLAGS, VARIABLE, chosen, levels_of, renamed
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.runner import Probabilities
@@ -112,16 +112,6 @@ def test_a_level_that_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         InputError, match="RDEEPSENSE_LEVEL='avx512' cannot run here; accepted: sse"
     ):
         chosen(0b0001, set(FLAGS))
-
-
-def test_one_level_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert options() == ("-march=native",)
-    monkeypatch.setenv(VARIABLE, "avx2")
-    assert options() == ("-march=x86-64-v3",)
-    monkeypatch.setenv(VARIABLE, "avx3")
-    with pytest.raises(InputError, match="RDEEPSENSE_LEVEL='avx3' is no level; accepted: sse2, a"):
-        options()
 
 
 def test_every_function_gets_a_name_of_its_own() -> None:

@@ -39,12 +39,12 @@ def renamed(header: str, level: str) -> list[str]:
 
 def options() -> tuple[str, ...]:
     """Write what to compile with for this processor alone, or for the level that is forced."""
-    level = os.environ.get(VARIABLE)
-    if not level:
+    level, levels = os.environ.get(VARIABLE), levels_of("int8")
+    if not level or not levels:
         return ("-march=native",)
-    if level not in FLAGS:
-        raise InputError(f"{VARIABLE}={level!r} is no level; accepted: {', '.join(FLAGS)}")
-    return FLAGS[level]
+    if level not in levels:
+        raise InputError(f"{VARIABLE}={level!r} is no level; accepted: {', '.join(levels)}")
+    return levels[level]
 
 
 def chosen(found: int, held: set[str]) -> str:

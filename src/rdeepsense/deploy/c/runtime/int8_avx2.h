@@ -158,8 +158,8 @@ ALWAYS void add_pairs(eight_sums a, eight_sums b, sixteen_sums rest, int32_t *su
 }
 
 /* Of 32 outputs and at most 128 groups, as 128 2 127 <= 32767. */
-APART void add_numbers(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
-                       unsigned n, int32_t *restrict sum)
+static void add_numbers(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
+                        unsigned n, int32_t *restrict sum)
 {
     const uint8_t *const end = low + 4 * groups;
     eight_sums s[8]; /* pairs of sums, of four outputs */
