@@ -1,6 +1,6 @@
 """One prediction in C against torch, ONNX Runtime and LiteRT; mean and std against the mean alone.
 
-    python benchmarks/latency.py [--rounds 40] [--steps 250] [--json FILE] [--profile]
+    python benchmarks/latency.py [--rounds 40] [--steps 250] [--json FILE] [--profile] [--like avx2]
 
 One core, batch 1, one run: all forms of a network take turns in every round, and of each the round
 with the smallest median counts, so a busy machine slows all alike. Net A is 16-500-500-500-4 (gas
@@ -9,19 +9,24 @@ curve of 250 points), trained for a few hundred steps on simulated data: enough 
 as often as in use; the row that is predicted has the median number of zeros. C and baselines are
 timed inside C, the others from Python. `off` is how far a form's mean is from the float64 model's.
 With --profile nothing is timed: it prints in which functions of the C the instructions go.
+With --like avx2 all forms run as on a core with AVX2 and nothing later, see `older_core.py`; with
+--like here as always, and both count how many instructions of a call are of AVX-512 or VNNI.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import latency_peers
 import latency_profile
 import numpy as np
+import older_core
 import torch
 
 import rdeepsense as rds
@@ -40,6 +45,7 @@ NETS = {"A": "GasSen", "B": "BPEst"}
 ROWS, BATCH, WIDTHS = 20_000, 128, (500, 500, 500)
 FORMS = ("torch", "torch-mcdrop-10", "torch-ssp-5", "folded", "ctypes", "c-float32", "c-float16",
          "c-int8", "point", "mcdrop-10", "ssp-5")  # fmt: skip
+STEPPED = ("onnxruntime", "litert", "c-")  # what can be counted in seconds
 # (slower, faster, what is compared): the least ratio for each net, where one is aimed at.
 RATIOS: dict[tuple[str, str, str], dict[str, float]] = {
     ("onnxruntime", "c-float32", "microseconds"): {"A": 2.5, "B": 2.0},
@@ -97,6 +103,15 @@ def candidates_of(profiled: ProfiledModel) -> list[ProfileCandidate | Missing]:
     return found + [candidate(profiled, name) for name in FORMS]
 
 
+def newer(forms: Sequence[ProfileCandidate | Missing]) -> dict[str, older_core.Instructions]:
+    """Count instructions of one call of each peer and form of the library, and the newer ones."""
+    return {
+        one.name: older_core.counted(lambda one=one: one.seconds(1))  # type: ignore[misc]
+        for one in forms
+        if isinstance(one, ProfileCandidate) and one.name.startswith(STEPPED)
+    }
+
+
 def compared(net: str, found: dict[str, Any]) -> list[dict[str, Any]]:
     """What was aimed at, and what came out."""
     by_name = {one["name"]: one for one in found["forms"] if one["available"]}
@@ -127,7 +142,7 @@ def tell(found: dict[str, Any]) -> None:
     shape = "-".join(map(str, found["layers"]))
     shares = ", ".join(f"{share:.0%}" for share in found["zeros"])
     print(f"\nnet {found['net']} {shape}, {found['data']}; zero after ReLU: {shares}")
-    print(f"C is built for this processor; int8 with {found['instruction_set']}")
+    print(f"C int8 is built with {found['instruction_set']}")
     print(
         f"{'form':20} {'µs':>9} {'p99 µs':>9} {'instructions':>12} {'kB':>8} {'peak MB':>8} "
         f"{'off, stds':>9}"
@@ -146,6 +161,8 @@ def tell(found: dict[str, Any]) -> None:
     for line in found["compared"]:
         aim = "" if line["aim"] is None else f"  aim: {line['bound']} {line['aim']:g}, "
         print(f"  {line['what']:48} {line['value']:7.3f}{aim}{_WORDS[line['met']]}")
+    for name, (every, some) in found["newer"].items():
+        print(f"  {name:20} {some:,} of {every:,} instructions of a call are of AVX-512 or VNNI")
 
 
 _WORDS = {None: "", True: "met", False: "NOT met"}
@@ -157,8 +174,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=250, help="of training")
     parser.add_argument("--nets", default="A,B")
     parser.add_argument("--profile", action="store_true", help="where the instructions go")
+    parser.add_argument("--like", choices=("avx2", "here"), help="avx2: without AVX-512")
     parser.add_argument("--json", help="also write the figures to this file")
     arguments = parser.parse_args()
+    if arguments.like and older_core.FOLDER not in os.environ:
+        with tempfile.TemporaryDirectory() as folder:
+            older_core.restart(Path(folder), arguments.like)
     torch.set_num_threads(1)
     print(machine())
     results = []
@@ -170,12 +191,13 @@ def main() -> None:
                 latency_profile.tell(profiled)
                 continue
             meter = energy.find()
+            forms = candidates_of(profiled)
             report = ProfileReport(
                 profiled.folded.layers.widths,
                 machine(),
                 arguments.rounds,
                 energy_label(meter, DEFAULT),
-                measure(candidates_of(profiled), arguments.rounds, meter, DEFAULT),
+                measure(forms, arguments.rounds, meter, DEFAULT),
             )
             found: dict[str, Any] = report.to_json()
             found |= {
@@ -185,6 +207,7 @@ def main() -> None:
                 "instruction_set": latency_profile.instruction_set(),
             }
             found["compared"] = compared(net, found)
+            found["newer"] = newer(forms) if arguments.like else {}
         tell(found)
         results.append(found)
     if arguments.json:

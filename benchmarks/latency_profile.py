@@ -14,6 +14,7 @@ import numpy as np
 from rdeepsense.deploy.c.assemble import Assembly
 from rdeepsense.deploy.c.build import Target, build, need_compiler
 from rdeepsense.deploy.c.compiled import single
+from rdeepsense.deploy.c.levels import options
 from rdeepsense.deploy.c.text import table
 from rdeepsense.deploy.profile.native import COUNTED, C
 from rdeepsense.deploy.profile.profiled_model import ProfiledModel
@@ -32,9 +33,9 @@ SETS = {  # by the macro that the compiler defines, the best first
 
 
 def instruction_set() -> str:
-    """What a build for this processor multiplies bytes with."""
+    """What a build for this processor, or the level that is forced, multiplies bytes with."""
     cc = need_compiler("this benchmark")
-    command = [cc, "-march=native", "-dM", "-E", "-x", "c", "/dev/null"]
+    command = [cc, *options(), "-dM", "-E", "-x", "c", "/dev/null"]
     macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     here = [name for macro, name in SETS.items() if f"#define {macro} " in macros]
     return (here or ["plain C99"])[0]

@@ -49,6 +49,16 @@ def renamed(header: str, level: str) -> list[str]:
     return [f"-D{name}={name}_{level}" for name in sorted(names)]
 
 
+def options() -> tuple[str, ...]:
+    """Write what to compile with for this processor alone, or for the level that is forced."""
+    level, levels = os.environ.get(VARIABLE), levels_of("int8")
+    if not level or not levels:
+        return ("-march=native",)
+    if level not in levels:
+        raise InputError(f"{VARIABLE}={level!r} is no level; accepted: {', '.join(levels)}")
+    return levels[level]
+
+
 def chosen(found: int, held: set[str]) -> str:
     """Choose among the levels that a library holds the best of those found on this processor."""
     here = [name for k, name in enumerate(LEVELS) if found >> k & 1 and name in held]

@@ -1,8 +1,8 @@
 """A program in C, timed by a loop around it and counted by callgrind.
 
-Timed is the fastest build for this processor. Counted is one without AVX-512, which valgrind does
-not know (on x86 -march=x86-64-v3, elsewhere the compiler's own choice); the counts are of one
-prediction and the same every time.
+Timed is the fastest build for this processor, or one for the level of x86 that RDEEPSENSE_LEVEL
+names. Counted is one without AVX-512, which valgrind does not know (on x86 -march=x86-64-v3,
+elsewhere the compiler's own choice); the counts are of one prediction and the same every time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.assemble import Assembly
-from rdeepsense.deploy.c.build import LIBRARY, Program, Target, build, need_compiler
+from rdeepsense.deploy.c.build import SHARED, Program, Target, build, need_compiler
+from rdeepsense.deploy.c.levels import options
 from rdeepsense.deploy.c.text import table
 
 COUNTED = ("-march=x86-64-v3",) if platform.machine() in ("x86_64", "AMD64") else ()
@@ -54,7 +55,7 @@ class Native:
             self.compiler,
             program,
             [
-                Target(".so", (*LIBRARY, POSIX), times, ("-lm",)),
+                Target(".so", (*SHARED, *options(), POSIX), times, ("-lm",)),
                 Target("", ("-std=c99", "-O3", *COUNTED), once, ("-lm",)),
             ],
         )

@@ -53,25 +53,35 @@ static const float model_low[] = {-50.0f}, model_high[] = {50.0f};
 static void test_products(void)
 {
     static int8_t weight[152 * INPUTS], packed[152 * INPUTS + 256];
-    static uint8_t x[INPUTS], low[INPUTS];
+    static uint8_t x[INPUTS], high[INPUTS], low[INPUTS];
     static uint16_t room[INPUTS / 4];
     static int32_t found[SUMS], wanted[SUMS], numbers[SUMS];
     static float bias[SUMS];
     unsigned inputs, outputs, o, i, at;
-    for (inputs = 1; inputs <= INPUTS; inputs += inputs < 10 ? 1 : inputs < 60 ? 11 : 468) {
+    for (inputs = 1; inputs <= INPUTS; inputs += inputs < 10 ? 1 : inputs < 60 ? 11 : 467) {
         for (outputs = 1; outputs <= 152; outputs += outputs < 20 ? 1 : 19) {
             const unsigned groups = (inputs + 3) / 4;
+            /* Zeros among them; none; and everything as large as it can be. */
+            const unsigned zeros = outputs % 3 == 0, extreme = outputs % 3 == 1;
             layer l = {packed, bias, 0, 0.0f, 0, 0};
             l.groups = (uint16_t)groups;
             l.outputs = (uint16_t)outputs;
             for (i = 0; i < 4 * groups; ++i) {
-                x[i] = (uint8_t)(i < inputs && draw(2) ? draw(256) : 0);
+                x[i] = (uint8_t)(i < inputs && !(zeros && draw(2)) ? draw(256) : 0);
                 low[i] = (uint8_t)(i < inputs ? draw(256) : 0);
+                if (extreme && i < inputs) {
+                    x[i] = low[i] = 255;
+                }
             }
             x[0] = 255;
-            x[1] = (uint8_t)draw(8); /* on both sides of what 16 bits hold */
-            for (i = 4; i < 8 && i < inputs; ++i) {
-                x[i] = 0; /* a group to skip */
+            for (i = 0; i < 4 * groups; ++i) {
+                high[i] = extreme ? x[i] / 3 : x[i]; /* sums fit 32 bits, as the export sees to */
+            }
+            if (zeros) {
+                x[1] = (uint8_t)draw(8); /* on both sides of what 16 bits hold */
+                for (i = 4; i < 8 && i < inputs; ++i) {
+                    x[i] = 0; /* a group to skip */
+                }
             }
             for (o = 0; o < outputs; ++o) {
                 found[o] = wanted[o] = (int32_t)draw(1000000) - 500000;
@@ -82,8 +92,11 @@ static void test_products(void)
                     weight[o * 4 * groups + i] = (int8_t)(draw(4)   ? (int)draw(255) - 127
                                                           : draw(2) ? 127
                                                                     : -127);
+                    if (extreme) {
+                        weight[o * 4 * groups + i] = o % 2 ? 127 : -127;
+                    }
                     wanted[o] += x[i] * weight[o * 4 * groups + i];
-                    numbers[o] += (x[i] * 256 + low[i]) * weight[o * 4 * groups + i];
+                    numbers[o] += (high[i] * 256 + low[i]) * weight[o * 4 * groups + i];
                 }
             }
             /* Blocks of 64 outputs, in them groups of four inputs, in them output by output. */
@@ -105,7 +118,7 @@ static void test_products(void)
             for (o = 0; o < outputs; ++o) {
                 EXPECT(found[o] == wanted[o]);
             }
-            add_inputs(&l, x, low, found);
+            add_inputs(&l, high, low, found);
             for (o = 0; o < outputs; ++o) {
                 EXPECT(found[o] == numbers[o]);
             }

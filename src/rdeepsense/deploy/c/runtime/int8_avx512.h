@@ -24,7 +24,7 @@ ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsign
 }
 
 /* Lists sixteen groups at a time; returns how many groups it has seen. */
-#define PICK pick_sixteen
+#define PICK(x, groups, room, count, end) pick_sixteen(x, groups, room, count)
 static unsigned pick_sixteen(const uint8_t *x, unsigned groups, uint16_t *room, unsigned *count)
 {
     const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);

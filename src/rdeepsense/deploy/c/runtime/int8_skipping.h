@@ -58,7 +58,7 @@ static picked pick(const uint8_t *x, unsigned groups, uint16_t *room)
     picked p;
     unsigned end = groups, count = 0, g = 0;
 #ifdef PICK
-    g = PICK(x, groups, room, &count);
+    g = PICK(x, groups, room, &count, &end);
 #endif
     for (; g < groups; ++g) {
         const uint32_t four = four_of(x + 4 * g);
