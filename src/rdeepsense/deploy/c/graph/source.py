@@ -18,6 +18,7 @@ from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.c.watch import watch_config
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 
+ROOMY = 16_384  # bytes of scratch, of which a process has room for a few on its stack
 STREAM = """
 /* In a stream: times of an interval, intervals of a window, and sizes of what is kept. */"""
 
@@ -60,9 +61,9 @@ class GraphSource(Source):
             steps.program("whole_steps", graph.inputs, graph.nodes, gated, self.model.hidden > 0)
             return steps
         stream, (found, top, _) = self.stream, self.stream.sizes
-        steps.program("interval_steps", stream.read, stream.interval, False)
-        steps.program("recurrent_steps", found, stream.step, True)
-        steps.program("last_steps", top, stream.last, False, self.model.hidden > 0)
+        steps.program("interval_steps", stream.read, stream.interval, many=True)
+        steps.program("recurrent_steps", found, stream.step, states=True, many=True)
+        steps.program("last_steps", top, stream.last, hidden=self.model.hidden > 0)
         return steps
 
     def _tables(self) -> list[Table]:
@@ -87,7 +88,7 @@ class GraphSource(Source):
         own |= {"WINDOWS": True, "BYTES": self.network.dtype == "int8"}
         own |= {"STREAMS": self.stream is not None, "PERSONAL": self.personal}
         own |= {} if self.sampled is None else self.sampled.switches
-        own["MANY"] = self.many
+        own |= {"MANY": self.many, "TOGETHER": self.scratch_bytes() < ROOMY}
         return plain | own | {"USES_SQRT": plain["USES_SQRT"] or own["SPECTRAL"]}
 
     @cached_property
