@@ -31,7 +31,7 @@ class Places:
     def apart(self, value: int) -> str:
         """Return how far a value of the next row is."""
         name = self._name(value)
-        return "APART" if name == "w" else str(self.sizes[0 if name == "x" else -1])
+        return "BETWEEN" if name == "w" else str(self.sizes[0 if name == "x" else -1])
 
     @property
     def lists(self) -> str:

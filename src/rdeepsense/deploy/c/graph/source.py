@@ -76,9 +76,9 @@ class GraphSource(Source):
             *learning_tables(self.model),
         ]
         named = [Table(t.kind, f"{self.name}_{t.name}", t.values, t.size) for t in first]
-        for table in (*named, *self.steps.tables):
+        for table in (*named, *self.steps.all_tables):
             table.check()
-        return [*named, *self.steps.tables]
+        return [*named, *self.steps.all_tables]
 
     @cached_property
     def switches(self) -> dict[str, bool]:
@@ -106,17 +106,15 @@ class GraphSource(Source):
         lines = [
             *(t.declaration() for t in self.tables),
             "",
-            _macro_table("WEIGHT_TABLE", steps.weights),
+            _macro_table("WEIGHT_TABLE", steps.layers.rows),
             *([_macro_table("PLANE_TABLE", steps.planes)] if steps.planes else []),
             f"#define CHANNELS {self.model.channels}u",
             f"#define COLUMNS {network.graph.columns} /* of the last layer */",
             f"#define READ {read} /* inputs that are scaled at once */",
             f"#define ARENA {steps.arena} /* numbers that steps hand on */",
             f"#define SUMS {steps.sums} /* of a layer */",
-            f"#define ROOM {steps.room} /* for the inputs of a layer */",
+            *steps.layers.config("CONVOLVED" in steps.switches),
         ]
-        if "CONVOLVED" in steps.switches:
-            lines.append(f"#define TAPS {steps.taps} /* columns that a kernel reads */")
         if "GATED" in steps.switches:
             lines.append(f"#define STATES {steps.states} /* of recurrent layers */")
         if self.stream is not None:
@@ -166,16 +164,15 @@ class GraphSource(Source):
         """The size of `work` in model.c."""
         steps, network = self.steps, self.network
         read = network.graph.inputs if self.stream is None else self.stream.read
-        numbers = network.graph.columns + read + steps.arena + steps.sums + steps.room
+        numbers = network.graph.columns + read + steps.arena + steps.sums
         numbers += self.model.hidden
-        numbers += 2 * steps.taps if "CONVOLVED" in steps.switches else 0
         numbers += steps.states if "GATED" in steps.switches else 0
         if self.stream is not None:
             found, top, _ = self.stream.sizes
             numbers += found + 2 * top
             outputs = self.model.outputs
             numbers += (outputs * (top + 2) + top) * self.personal
-        return 4 * numbers + 2 * steps.room
+        return 4 * numbers + steps.layers.room_bytes("CONVOLVED" in steps.switches)
 
 
 def _macro_table(name: str, rows: list[str]) -> str:

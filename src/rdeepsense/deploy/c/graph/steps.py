@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.graph.buffers import Buffers
+from rdeepsense.deploy.c.graph.layers import WIDEST, ByteLayers, FloatLayers, Layers
 from rdeepsense.deploy.c.graph.places import Places
-from rdeepsense.deploy.c.graph.stored import bytes_of
 from rdeepsense.deploy.c.tables import Table
 from rdeepsense.deploy.folded.graph.graph import value_sizes
 from rdeepsense.deploy.folded.graph.node import Node
@@ -23,8 +23,6 @@ from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear, Pool
 from rdeepsense.errors import InputError
 
 AXES = 4  # that the runtime moves at once
-PANEL = 64  # outputs, see runtime/weighted.h
-WIDEST = 65_535  # sizes of layers are 16 bits
 Layer = Linear | Convolution
 FUNCTION = {"relu": "rectify", "sigmoid": "sigmoids", "tanh": "tangents"}
 
@@ -33,14 +31,23 @@ class Steps:
     """The C of all programs of one model, and what they need, gathered as they are written."""
 
     def __init__(self, name: str, dtype: str) -> None:
-        self.name, self.dtype = name, dtype
+        self.name = name
         self.tables: list[Table] = []
-        self.weights: list[str] = []
+        self.layers: Layers = ByteLayers(name) if dtype == "int8" else FloatLayers(name)
         self.planes: list[str] = []
         self.switches: set[str] = set()
         self.text = ""
-        self.arena = self.sums = self.states = self.taps = 1
-        self.room = 4
+        self.arena = self.waves = self.states = 1
+
+    @property
+    def sums(self) -> int:
+        """Of a layer, or of the waves of an interval."""
+        return max(self.waves, self.layers.sums)
+
+    @property
+    def all_tables(self) -> list[Table]:
+        """Tables of layers and of other steps."""
+        return [*self.layers.tables, *self.tables]
 
     def program(
         self,
@@ -99,7 +106,7 @@ class Steps:
             return [self._rows(node, "1", f"{x}, 0, {to}, 0", lists)]
         if isinstance(node, Recurrent):
             self.switches |= {"GATED", "SIGMOIDAL", "TANGENTIAL", f"HAS_{node.kind.upper()}"}
-            number = self._weighted(node.weight, node.bias, False)
+            number = self.layers.add(node)
             steps = size // len(node.weight)
             at = f"states + {carried}" if carried else "states"
             return [f"{node.kind}(weighted + {number}, {steps}, {x}, {at}, {to}, {lists});"]
@@ -139,11 +146,11 @@ class Steps:
     def _rows(self, node: Layer, rows: str, pairs: str, lists: str) -> str:
         """Write the call of a layer that takes some rows: where each lies, and how far apart."""
         if isinstance(node, Linear):
-            number = self._weighted(node.weight, node.bias, node.relu)
+            number = self.layers.add(node)
             return f"linear(weighted + {number}, {rows}, {pairs}, {lists});"
         self.switches.add("CONVOLVED")
         high, wide = node.weight.shape[2:]
-        number = self._weighted(node.weight, node.bias, node.relu, node.groups)
+        number = self.layers.add(node)
         plane = [node.height, node.width, *node.out(), high, wide, *node.stride]
         plane += [*node.padding, *node.dilation, node.groups]
         self._check(max(plane))
@@ -151,30 +158,9 @@ class Steps:
         at = f"weighted + {number}, planes + {len(self.planes) - 1}"
         return f"convolve({at}, {rows}, {pairs}, {lists});"
 
-    def _weighted(
-        self, weight: NDArray[Any], bias: NDArray[Any], relu: bool, groups: int = 1
-    ) -> int:
-        """Add the tables of a layer (outputs, ..); returns its number."""
-        number, outputs = len(self.weights), len(bias) // groups
-        inputs = weight.size // len(bias)
-        self._check(max(inputs, outputs))
-        wide = weight.shape[3] if weight.ndim == 4 else 1
-        # A list of each column that a kernel reads, filled up to fours.
-        self.room = max(self.room, wide * -(-inputs // wide // 4) * 4)
-        self.taps, self.sums = max(self.taps, wide), max(self.sums, outputs)
-        if self.dtype == "int8":
-            whole, factor = bytes_of(weight)
-            row = [self._table("weight", _panels(whole, groups), "int8_t")]
-            row.append(self._table("factor", factor))
-        else:
-            row = [self._table("weight", _panels(weight, groups))]
-        row.append(self._table("bias", bias))
-        self.weights.append(f"{{{', '.join(row)}, {inputs}, {outputs}, {int(relu)}}}")
-        return number
-
     def _spectrum(self, node: Spectrum, size: int, x: str, to: str, lists: str) -> str:
         self.switches |= {"SPECTRAL", "USES_SQRT"}
-        self.sums = max(self.sums, 2 * node.terms)
+        self.waves = max(self.waves, 2 * node.terms)
         cosines, sines = (
             self._table(name, wave)
             for name, wave in zip(("cosines", "sines"), node.waves, strict=True)
@@ -226,19 +212,3 @@ def _takes_rows(node: Node, size: int) -> TypeGuard[Layer]:
 
 def _plus(pointer: str, offset: int) -> str:
     return f"{pointer} + {offset}" if offset else pointer
-
-
-def _panels(weight: NDArray[Any], groups: int) -> NDArray[Any]:
-    """Lay weights out group by group, panel by panel of outputs, and in it input by input.
-
-    Inputs of a convolution follow one another column by column.
-    """
-    split = weight.reshape(groups, len(weight) // groups, *weight.shape[1:])
-    columns = split.transpose(0, 4, 3, 2, 1) if split.ndim == 5 else split.transpose(0, 2, 1)
-    rows = columns.reshape(groups, -1, columns.shape[-1])
-    parts = [
-        one[:, first : first + PANEL].ravel()
-        for one in rows
-        for first in range(0, rows.shape[-1], PANEL)
-    ]
-    return np.concatenate(parts)

@@ -57,6 +57,7 @@ static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigne
     }
 }
 
+#if INT8
 /* Eight sums of the pairs in two registers of them. */
 static inline __m256i paired(__m256i a, __m256i b)
 {
@@ -101,3 +102,4 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
         add_first(w + 4 * n * most, high + 4 * most, low + 4 * most, groups - most, n, sum);
     }
 }
+#endif

@@ -42,13 +42,16 @@ static unsigned pick_sixteen(const uint8_t *x, unsigned groups, uint16_t *room, 
 static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigned n,
                      int32_t *restrict sum)
 {
-    if (n > 16) {
+    if (n > 32) {
         add_lanes(w, x, p, n, 4, sum);
+    } else if (n > 16) {
+        add_lanes(w, x, p, n, 2, sum);
     } else {
         add_lanes(w, x, p, n, 1, sum);
     }
 }
 
+#if INT8
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
                       unsigned n, int32_t *restrict sum)
 {
@@ -72,3 +75,4 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
         _mm512_storeu_si512(sum + 16 * j, _mm512_add_epi32(s[j], shifted));
     }
 }
+#endif

@@ -39,6 +39,7 @@ static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigne
     }
 }
 
+#if INT8
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
                       unsigned n, int32_t *restrict sum)
 {
@@ -64,3 +65,4 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
         }
     }
 }
+#endif

@@ -2,6 +2,7 @@
    comparisons, one after the other, so the bits are those of plain C. Each function says how many
    numbers it did; the caller does the few that are left. */
 
+#if INT8
 #if defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
 #include <arm_neon.h>
 
@@ -118,4 +119,5 @@ static unsigned byte_lanes(const int32_t *restrict sum, const float *restrict fa
     }
     return i;
 }
+#endif
 #endif

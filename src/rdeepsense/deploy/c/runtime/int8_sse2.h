@@ -54,9 +54,11 @@ static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigne
     add_wide(w, x, p->group, p->count, n, 0, sum);
 }
 
+#if INT8
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
                       unsigned n, int32_t *restrict sum)
 {
     add_wide(w, high, 0, groups, n, 8, sum);
     add_wide(w, low, 0, groups, n, 0, sum);
 }
+#endif

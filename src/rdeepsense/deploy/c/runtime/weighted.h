@@ -1,20 +1,24 @@
-/* Layers with weights. These lie in panels of PANEL outputs, in a panel input by input. */
+/* Layers with weights. linear and convolve take some rows, whose numbers lie apart; what they make
+   of a row is the same to the bit however many rows there are. */
 
 #if BYTES
-typedef int8_t stored;
-#else
-typedef float stored;
-#endif
+#include "int8_kernels.h"
 
 typedef struct {
-    const stored *weight; /* of groups one after the other */
-#if BYTES
-    const float *factor; /* of each output */
-#endif
+    layer whole;          /* of a group; of convolutions each column is filled up to fours */
+    const int32_t *total; /* of the weights of each output */
+    uint16_t inputs;
+    uint16_t levels; /* of what it reads in two bytes; 0 where it has one */
+    uint8_t relu;
+} weights;
+#else
+typedef struct {
+    const float *weight; /* in panels, in a panel input by input; groups one after the other */
     const float *bias;
     uint16_t inputs, outputs; /* of a group */
     uint8_t relu;
 } weights;
+#endif
 
 static const weights weighted[] = {WEIGHT_TABLE};
 
@@ -29,6 +33,9 @@ typedef struct {
 static const plane planes[] = {PLANE_TABLE};
 #endif
 
+#if BYTES
+#include "weighted_bytes.h"
+#else
 /* Numbers to be multiplied, the inputs that they are, and sums. */
 typedef struct {
     float sum[SUMS];
@@ -40,7 +47,7 @@ typedef struct {
     uint16_t index[ROOM];
 } list;
 
-#define PANEL 64
+#define PANEL 64 /* outputs */
 
 /* How many outputs the panel that begins with this one has. */
 static unsigned panel_of(unsigned outputs, unsigned first)
@@ -48,15 +55,10 @@ static unsigned panel_of(unsigned outputs, unsigned first)
     return outputs - first < PANEL ? outputs - first : PANEL;
 }
 
-/* linear and convolve take some rows, whose numbers lie apart. The sums of a row are the same to
-   the bit however many rows there are. */
-#if !BYTES
 #if defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__)) && !defined(SMALL_STACK)
 #include "weighted_lanes.h"
 #include "weighted_dense.h"
-#endif
-#endif
-
-#ifndef LANES
+#else
 #include "weighted_sparse.h"
+#endif
 #endif

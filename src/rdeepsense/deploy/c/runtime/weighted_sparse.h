@@ -1,15 +1,15 @@
 /* Layers as lists of the inputs that are not zero: few instructions where registers are narrow. */
 
 /* sum += W value for the n outputs of a panel, four columns of W at a time. */
-static void add_panel(const stored *weight, unsigned n, const float *restrict value,
+static void add_panel(const float *weight, unsigned n, const float *restrict value,
                       const uint16_t *restrict index, unsigned count, float *restrict sum)
 {
     unsigned c, j;
     for (c = 0; c < count; c += 4) {
-        const stored *restrict p = weight + (size_t)index[c] * n;
-        const stored *restrict q = weight + (size_t)index[c + 1] * n;
-        const stored *restrict r = weight + (size_t)index[c + 2] * n;
-        const stored *restrict s = weight + (size_t)index[c + 3] * n;
+        const float *restrict p = weight + (size_t)index[c] * n;
+        const float *restrict q = weight + (size_t)index[c + 1] * n;
+        const float *restrict r = weight + (size_t)index[c + 2] * n;
+        const float *restrict s = weight + (size_t)index[c + 3] * n;
         const float a = value[c], b = value[c + 1], d = value[c + 2], e = value[c + 3];
         for (j = 0; j < n; ++j) {
             sum[j] += (a * p[j] + b * q[j]) + (d * r[j] + e * s[j]);
@@ -18,13 +18,13 @@ static void add_panel(const stored *weight, unsigned n, const float *restrict va
 }
 
 /* sum += W value, from input `first` of the layer on. */
-static void add_products(const weights *l, const stored *weight, unsigned first, const float *value,
+static void add_products(const weights *l, const float *weight, unsigned first, const float *value,
                          const uint16_t *index, unsigned count, float *sum)
 {
     unsigned o;
     for (o = 0; o < l->outputs; o += PANEL) {
         const unsigned n = panel_of(l->outputs, o);
-        const stored *from = weight + (size_t)o * l->inputs + (size_t)first * n;
+        const float *from = weight + (size_t)o * l->inputs + (size_t)first * n;
         add_panel(from, n, value, index, count, sum + o);
     }
 }
@@ -52,11 +52,7 @@ static void end_sums(const weights *l, unsigned first, float *restrict sum)
 {
     unsigned j;
     for (j = 0; j < l->outputs; ++j) {
-#if BYTES
-        const float s = sum[j] * l->factor[first + j] + l->bias[first + j];
-#else
         const float s = sum[j] + l->bias[first + j];
-#endif
         sum[j] = l->relu && s < 0.0f ? 0.0f : s;
     }
 }
@@ -119,7 +115,7 @@ static void convolve_row(const weights *l, const plane *p, unsigned group, unsig
                          const float *x, float *y, list *t)
 {
     const unsigned n = l->outputs, deep = l->inputs / p->kernel_width, room = (deep + 3) / 4 * 4;
-    const stored *weight = l->weight + (size_t)group * n * l->inputs;
+    const float *weight = l->weight + (size_t)group * n * l->inputs;
     const int32_t top = (int32_t)(row * p->down) - p->above;
     const size_t to = (size_t)p->to_height * p->to_width;
     unsigned j, k;

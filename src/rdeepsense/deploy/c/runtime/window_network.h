@@ -35,7 +35,7 @@ typedef struct {
 typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
 
 /* How many numbers lie from one to the next. */
-#define APART (sizeof(work) / sizeof(float))
+#define BETWEEN (sizeof(work) / sizeof(float))
 
 #include "steps.h"
 
