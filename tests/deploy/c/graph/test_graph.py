@@ -90,7 +90,9 @@ def check_int8(folded: FoldedGraph, drawn: DrawnWindows, X: Any, folder: Path) -
     told = folded.finish(network.raw(X), X)
     parts = told.probs if hasattr(told, "probs") else np.stack([told.mean, told.std])
     wanted = columns(parts)
-    assert np.abs(columns(found) - wanted).max() / wanted.std() < BOUND, drawn.name
+    far = np.abs(columns(found) - wanted) / wanted.std()
+    assert np.quantile(far, 0.8) < BOUND, drawn.name
+    assert far.max() < 0.02, drawn.name  # a number amid two bytes may become either
     assert apart(drawn, X, found) < 0.3, drawn.name
 
 
