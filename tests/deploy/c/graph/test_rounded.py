@@ -10,7 +10,7 @@ from rdeepsense.deploy.c.graph.rounded import (
     RoundedGru,
     RoundedLinear,
     levels_of,
-    raw_reads,
+    reads_of,
     rounded,
 )
 from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear
@@ -56,13 +56,17 @@ def test_sums_of_two_bytes_fit_32_bits() -> None:
 
 
 def test_only_layers_that_read_no_layer_have_two_bytes() -> None:
+    """Of two sensors the first convolutions; those after them read what has no signs."""
     torch.manual_seed(0)
     nodes = trace(DeepSense((2, 1), interval=4, filters=5).build((24, 3), 2, 0), (24, 3))
-    raw = raw_reads(nodes, True)
-    layers = [own for node, own in zip(nodes, raw, strict=True) if isinstance(node, Convolution)]
-    assert layers == [True, False, True, False, False, False]
-    assert not any(own for n, own in zip(nodes, raw, strict=True) if isinstance(n, Linear))
-    assert not any(raw_reads(nodes, False))
+    reads = reads_of(nodes, True)
+    layers = [own for node, own in zip(nodes, reads, strict=True) if isinstance(node, Convolution)]
+    assert [own.raw for own in layers] == [True, False, True, False, False, False]
+    assert [own.signed for own in layers] == [True, False, True, False, False, False]
+    linear = [own for node, own in zip(nodes, reads, strict=True) if isinstance(node, Linear)]
+    assert [own.raw for own in linear] == [False, False, False]
+    assert [own.signed for own in linear] == [False, True, True]
+    assert not any(own.raw for own in reads_of(nodes, False))
 
 
 @pytest.mark.parametrize("levels", [0, 500])

@@ -135,14 +135,12 @@ class ByteLayers(Layers):
         self.room = max(self.room, room)
         self.low = max(self.low, room if levels else 0)
         self.groups = max(self.groups, -(-count // 2) * 2)
-        total = whole.reshape(len(whole), -1).sum(1, dtype=np.int32)
-        own = [
-            self._named("bias", node.bias),
-            self._named("factor", factor),
-            self._named("total", total, "int32_t"),
-        ]
+        own = [self._named("bias", node.bias), self._named("factor", factor)]
+        if getattr(node, "signed", True):
+            total = whole.reshape(len(whole), -1).sum(1, dtype=np.int32)
+            own.append(self._named("total", total, "int32_t"))
         self._tables += own
-        bias, factors, totals = (table.name for table in own)
+        bias, factors, totals = [*(table.name for table in own), "0"][:3]
         layer = f"{self.name}_weights + {begin}, {bias}, {factors}, 0, {count}, {outputs}"
         return f"{{{layer}}}, {totals}, {inputs}, {levels}"
 

@@ -11,7 +11,8 @@ bytes:
 
     q = floor(x levels / t + levels + 3/2) - (levels + 1)
 
-with at most 32,767 levels, and so few that sums of products stay within 32 bits.
+with at most 32,767 levels, and so few that sums of products stay within 32 bits. `signed` says
+whether there may be signs at all; where there are none, C needs no sums of weights.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.graph.node import Node
-from rdeepsense.deploy.folded.graph.pointwise import Activation
+from rdeepsense.deploy.folded.graph.pointwise import Activation, Affine
 from rdeepsense.deploy.folded.graph.recurrent import Gru, Lstm, Recurrent
+from rdeepsense.deploy.folded.graph.spectrum import Spectrum
 from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear
 
 LEAST = np.float32(1e-30)  # a vector that is nowhere larger counts as zero
@@ -53,6 +55,7 @@ def levels_of(inputs: int) -> int:
 @dataclass(frozen=True)
 class RoundedLinear(Linear):
     levels: int = 0
+    signed: bool = True
 
     def run(self, *values: Floats) -> Floats:
         x = values[0].reshape(len(values[0]), -1, self.weight.shape[1])
@@ -62,6 +65,7 @@ class RoundedLinear(Linear):
 @dataclass(frozen=True)
 class RoundedConvolution(Convolution):
     levels: int = 0
+    signed: bool = True
 
     def run(self, *values: Floats) -> Floats:
         return super().run(rounded(values[0], self.levels))
@@ -87,20 +91,41 @@ ROUNDED: dict[type[Node], type[Node]] = {
 }
 
 
-def as_rounded(node: Node, raw: bool) -> Node:
-    """Return the layer that rounds what it reads; with `raw` to two bytes."""
+def as_rounded(node: Node, reads: Reads) -> Node:
+    """Return the layer that rounds what it reads."""
     own = {field.name: getattr(node, field.name) for field in fields(node)}
-    if raw and isinstance(node, Linear | Convolution):
-        own["levels"] = levels_of(node.weight.size // len(node.weight))
+    if isinstance(node, Linear | Convolution):
+        inputs = node.weight.size // len(node.weight)
+        own["levels"] = levels_of(inputs) if reads.raw else 0
+        own["signed"] = reads.signed or reads.raw  # two bytes have an offset always
     return ROUNDED[type(node)](**own)
 
 
-def raw_reads(nodes: tuple[Node, ...], raw: bool) -> tuple[bool, ...]:
-    """Tell of each step whether it reads what no layer has made; `raw`: whether the row is so."""
-    values = [raw]
+@dataclass(frozen=True)
+class Reads:
+    """What is known of a value: that no layer has made it, and that it may have signs."""
+
+    raw: bool
+    signed: bool = True
+
+
+def reads_of(nodes: tuple[Node, ...], raw: bool) -> tuple[Reads, ...]:
+    """Tell what each step reads; `raw`: whether the row itself is so."""
+    values = [Reads(raw)]
     found = []
     for node in nodes:
-        found.append(any(values[read] for read in node.reads))
-        bounded = isinstance(node, Activation) and node.name != "relu"
-        values.append(found[-1] and not bounded and type(node) not in ROUNDED)
+        read = [values[k] for k in node.reads]
+        found.append(Reads(any(one.raw for one in read), any(one.signed for one in read)))
+        values.append(_made(node, found[-1]))
     return tuple(found)
+
+
+def _made(node: Node, reads: Reads) -> Reads:
+    """Tell what is known of the value that a step makes."""
+    if isinstance(node, Activation):
+        return Reads(reads.raw and node.name == "relu", node.name == "tanh")
+    if isinstance(node, Linear | Convolution | Affine):
+        return Reads(reads.raw and isinstance(node, Affine), not node.relu)
+    if isinstance(node, Recurrent):
+        return Reads(raw=False)
+    return Reads(reads.raw, reads.signed or isinstance(node, Spectrum))

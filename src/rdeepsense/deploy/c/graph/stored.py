@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Singles
-from rdeepsense.deploy.c.graph.rounded import LARGEST_BYTE, Weighted, as_rounded, raw_reads
+from rdeepsense.deploy.c.graph.rounded import LARGEST_BYTE, Reads, Weighted, as_rounded, reads_of
 from rdeepsense.deploy.folded.graph.graph import Graph
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.graph.node import Node
@@ -91,16 +91,16 @@ def bytes_of(weight: Floats) -> tuple[NDArray[np.int8], Singles]:
 
 
 def _all(nodes: tuple[Node, ...], dtype: str, raw: bool) -> tuple[Node, ...]:
-    reads = raw_reads(nodes, raw)
+    reads = reads_of(nodes, raw)
     return tuple(
         _stored(node, dtype, own) if isinstance(node, Weighted) else node
         for node, own in zip(nodes, reads, strict=True)
     )
 
 
-def _stored(node: Weighted, dtype: str, raw: bool) -> Node:
+def _stored(node: Weighted, dtype: str, reads: Reads) -> Node:
     if dtype != "int8":
         return replace(node, weight=node.weight.astype(np.float32).astype(np.float64))
     whole, factor = bytes_of(node.weight)
     shape = (-1, *[1] * (node.weight.ndim - 1))
-    return as_rounded(replace(node, weight=whole * factor.astype(np.float64).reshape(shape)), raw)
+    return as_rounded(replace(node, weight=whole * factor.astype(np.float64).reshape(shape)), reads)

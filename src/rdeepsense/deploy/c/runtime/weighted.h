@@ -6,7 +6,7 @@
 
 typedef struct {
     layer whole;          /* of a group; of convolutions each column is filled up to fours */
-    const int32_t *total; /* of the weights of each output */
+    const int32_t *total; /* of the weights of each output; 0 where it reads no signs */
     uint16_t inputs;
     uint16_t levels; /* of what it reads in two bytes; 0 where it has one */
     uint8_t relu;

@@ -74,25 +74,28 @@ static void multiply(const weights *l, unsigned group, const rounding *r, size_t
                      size_t y_apart, list *t)
 {
     const unsigned n = l->whole.outputs, first = group * n;
-    const int32_t *total = l->total + first;
     const float *factor = l->whole.factor + first, *bias = l->whole.bias + first;
+    const int32_t *total = l->total ? l->total + first : 0;
+    const int wide = l->levels > 0;
     layer one = l->whole;
     unsigned o;
     one.weight += (size_t)group * 4 * one.groups * n;
-    if (l->levels > 0) {
+    if (total && !wide) {
+        const int32_t less = r->offset;
+        for (o = 0; o < n; ++o) {
+            t->whole[o] = -less * total[o];
+        }
+    } else {
         for (o = 0; o < n; ++o) {
             t->whole[o] = 0;
         }
-        add_products(&one, t->byte + at, t->group, t->whole);
+    }
+    add_products(&one, t->byte + at, t->group, t->whole);
+    if (wide) {
         for (o = 0; o < n; ++o) {
             t->whole[o] = 256 * t->whole[o] - r->offset * total[o];
         }
         add_products(&one, t->low + at, t->group, t->whole);
-    } else {
-        for (o = 0; o < n; ++o) {
-            t->whole[o] = -r->offset * total[o];
-        }
-        add_products(&one, t->byte + at, t->group, t->whole);
     }
     for (o = 0; o < n; ++o) {
         const float s = (float)t->whole[o] * (factor[o] * r->step) + bias[o];
