@@ -46,7 +46,7 @@ static rounding rounding_of(const float *x, size_t n, unsigned levels)
     return r;
 }
 
-static uint32_t rounded(float x, const rounding *r)
+static uint32_t as_whole(float x, const rounding *r)
 {
     return (uint32_t)(int32_t)(x * r->per + r->zero);
 }
@@ -58,20 +58,20 @@ static void to_bytes(const weights *l, const rounding *r, const float *x, size_t
     unsigned i;
     if (l->levels > 0) {
         for (i = 0; i < n; ++i, at += apart) {
-            const uint32_t q = rounded(x[i * x_apart], r);
+            const uint32_t q = as_whole(x[i * x_apart], r);
             t->byte[at] = (uint8_t)(q >> 8);
             t->low[at] = (uint8_t)(q & 255u);
         }
     } else {
         for (i = 0; i < n; ++i, at += apart) {
-            t->byte[at] = (uint8_t)rounded(x[i * x_apart], r);
+            t->byte[at] = (uint8_t)as_whole(x[i * x_apart], r);
         }
     }
 }
 
 /* y = W x + b of one group of outputs from the bytes at this place; outputs lie apart. */
-static void multiply(const weights *l, unsigned group, const rounding *r, size_t at, float *y,
-                     size_t y_apart, list *t)
+static void add_up(const weights *l, unsigned group, const rounding *r, size_t at, float *y,
+                   size_t y_apart, list *t)
 {
     const unsigned n = l->whole.outputs, first = group * n;
     const float *factor = l->whole.factor + first, *bias = l->whole.bias + first;
@@ -116,7 +116,7 @@ static void linear(const weights *l, unsigned rows, const float *x, size_t x_apa
                 t->low[i] = 0;
             }
         }
-        multiply(l, 0, &r, 0, y, 1, t);
+        add_up(l, 0, &r, 0, y, 1, t);
     }
 }
 
@@ -182,7 +182,7 @@ static void convolve_one(const weights *l, const plane *p, const float *x, float
                     gather_taps(l, p, at, (size_t)reach * filled, filled, t);
                     at = (size_t)reach * filled;
                 }
-                multiply(l, g, &r, at, y + (size_t)i * p->to_width + j, to, t);
+                add_up(l, g, &r, at, y + (size_t)i * p->to_width + j, to, t);
             }
         }
     }

@@ -24,6 +24,13 @@
 #define MOST_SUMS 12
 #endif
 
+/* One number as in registers, so that their width does not matter. */
+#if defined(__FMA__) || defined(__aarch64__)
+#define FUSED(v, w, sum) __builtin_fmaf(v, w, sum)
+#else
+#define FUSED(v, w, sum) ((sum) + (v) * (w))
+#endif
+
 #define FEW 4 /* rows at most */
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -89,7 +96,7 @@ static void add_rest(const float *from, unsigned n, const factors *a, unsigned r
             const float *x = a->x + k * a->far + r * a->apart, *w = from + k * a->further;
             for (i = 0; i < a->inputs; ++i, w += n, x += a->step) {
                 for (j = 0; j < rest; ++j) {
-                    sum[j] += *x * w[j];
+                    sum[j] = FUSED(*x, w[j], sum[j]);
                 }
             }
         }
