@@ -18,7 +18,7 @@ FUNCTIONS = tuple(name for name, count in OPERATIONS.items() if count == 1)
 OF_GRAPHS = ("WINDOWS", "BYTES", "STREAMS", "GATED", "HAS_GRU", "HAS_LSTM", "SIGMOIDAL",
              "TANGENTIAL", "SPECTRAL", "NORMED", "CONVOLVED", "POOLED", "AVERAGED", "ADDED",
              "MOVED", "COPIED", "RUNS", "USES_RELU", "USES_SIGMOID", "USES_TANH", "SAMPLED",
-             "STEPWISE", "STEPWISE_EXACT", "SMOOTHED", "PERSONAL")  # fmt: skip
+             "STEPWISE", "STEPWISE_EXACT", "SMOOTHED", "PERSONAL", "TOGETHER")  # fmt: skip
 LINK = "/* Where output k lies and how wide it is, from the columns of the last layer. */\n"
 
 

@@ -26,9 +26,14 @@ def code_and_stack(files: dict[str, str]) -> dict[str, object] | None:
         folder = Path(name)
         for file in ("model.h", "model.c"):
             (folder / file).write_text(files[file])
-        flags = ["-std=c99", "-O2", "-fstack-usage", "-c", "model.c", "-o", "model.o"]
+        flags = ["-std=c99", "-O2", "-fstack-usage", "-DSMALL_STACK"]  # as for firmware
         try:
-            subprocess.run([cc, *flags], cwd=folder, check=True, capture_output=True)
+            subprocess.run(
+                [cc, *flags, "-c", "model.c", "-o", "model.o"],
+                cwd=folder,
+                check=True,
+                capture_output=True,
+            )
             listed = subprocess.run(
                 [size, "-A", "model.o"], cwd=folder, check=True, capture_output=True, text=True
             ).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,9 @@ def check_int8(folded: FoldedGraph, drawn: DrawnWindows, X: Any, folder: Path) -
     told = folded.finish(network.raw(X), X)
     parts = told.probs if hasattr(told, "probs") else np.stack([told.mean, told.std])
     wanted = columns(parts)
-    assert np.abs(columns(found) - wanted).max() / wanted.std() < BOUND, drawn.name
+    far = np.abs(columns(found) - wanted) / wanted.std()
+    assert np.quantile(far, 0.8) < BOUND, drawn.name
+    assert far.max() < 0.02, drawn.name  # a number amid two bytes may become either
     assert apart(drawn, X, found) < 0.3, drawn.name
 
 
@@ -273,3 +276,36 @@ def test_bytes_are_whole_multiples_that_stay() -> None:
     again = bytes_of(rounded)
     assert np.array_equal(again[0], whole)
     assert np.array_equal(again[1][[0, 1, 3, 4]], factor[[0, 1, 3, 4]])
+
+
+WAYS = {
+    "lists": ("-DSMALL_STACK",),
+    "SSE2": ("-O2",),
+    "AVX2": ("-O2", "-march=x86-64-v3"),
+    "AVX-512": ("-O2", "-march=x86-64-v4"),
+}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="these levels are of x86")
+@pytest.mark.parametrize("draw", [draw_deepsense, draw_own])
+def test_every_register_and_number_of_rows_agrees(
+    draw: Callable[[int], DrawnWindows], tmp_path: Path
+) -> None:
+    """Numbers that are listed, or in registers of any width, say the same; intervals its bits."""
+    flags = Path("/proc/cpuinfo").read_text()
+    for seed in MODELS if LONG else range(2):
+        drawn = draw(seed)
+        folded = fold_graph(drawn.estimator.fitted_)
+        source = GraphSource(folded, as_stored(folded, "float32"))
+        folder = write(source, tmp_path / str(seed), drawn.X[:4])
+        said = {}
+        for name, options in WAYS.items():
+            if {"AVX2": "avx2", "AVX-512": "avx512vl"}.get(name, "") not in flags:
+                continue
+            said[name] = columns(predict(library(folder, "gcc", *options), source, drawn.X[:4])[1])
+            files = ("selftest.c", "model.c", "weights.o", "-o", "selftest")
+            run_cc(folder, "gcc", *STRICT, *options, *files)
+            run_cc(folder, folder / "selftest")
+        wanted = said.pop("lists")
+        for name, found in said.items():
+            assert np.abs(found - wanted).max() < BOUND * wanted.std(), (drawn.name, name)

@@ -144,13 +144,13 @@ def test_what_takes_no_samples_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize("way", ["exact", "running", "window"])
 def test_the_runtime_compiles_as_it_lies(way: str, tmp_path: Path) -> None:
-    for kind in ("classes", "numbers"):
+    for kind, dtype in (("classes", "float32"), ("numbers", "float32"), ("classes", "int8")):
         folded = fold_graph(model(kind).fitted_)
-        network, recipe = as_stored(folded, "float32"), folded.facts.recipe
+        network, recipe = as_stored(folded, dtype), folded.facts.recipe
         assert recipe is not None
         own = Sampled.of(Sampling.of(recipe), folded.facts.smoothing, network.stream, way)
         source = GraphSource(folded, network, sampled=own)
-        folder = tmp_path / kind
+        folder = tmp_path / f"{kind}{dtype}"
         folder.mkdir()
         parts = sections(source, windows()[:2]) | {"steps.h": source.steps.text}
         for name, text in parts.items():

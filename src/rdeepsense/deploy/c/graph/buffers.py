@@ -54,12 +54,10 @@ class Buffers:
             length = max(length, start + sizes[home])
         return cls(homes, starts, length)
 
-    def pointer(self, value: int) -> str:
-        """Return where a value lies, as C."""
+    def start(self, value: int) -> int:
+        """Return where a value begins in the buffer, or in value 0 where it lies in that."""
         home, offset = self.homes[value]
-        start = 0 if home == 0 else self.starts[home]
-        base = "x" if home == 0 else "w->arena"
-        return f"{base} + {start + offset}" if start + offset else base
+        return offset + (0 if home == 0 else self.starts[home])
 
 
 def _homes(nodes: tuple[Node, ...]) -> tuple[tuple[int, int], ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rdeepsense.deploy.c.graph.stored import StoredGraph, Weighted
+from rdeepsense.deploy.c.graph.rounded import Weighted
+from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.report import LayerCost
 
 

@@ -19,6 +19,7 @@ from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.c.watch import watch_config
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 
+ROOMY = 16_384  # bytes of scratch, of which a process has room for a few on its stack
 STREAM = """
 /* In a stream: times of an interval, intervals of a window, and sizes of what is kept. */"""
 
@@ -61,9 +62,9 @@ class GraphSource(Source):
             steps.program("whole_steps", graph.inputs, graph.nodes, gated, self.model.hidden > 0)
             return steps
         stream, (found, top, _) = self.stream, self.stream.sizes
-        steps.program("interval_steps", stream.read, stream.interval, False)
-        steps.program("recurrent_steps", found, stream.step, True)
-        steps.program("last_steps", top, stream.last, False, self.model.hidden > 0)
+        steps.program("interval_steps", stream.read, stream.interval, many=True)
+        steps.program("recurrent_steps", found, stream.step, states=True, many=True)
+        steps.program("last_steps", top, stream.last, hidden=self.model.hidden > 0)
         return steps
 
     def _tables(self) -> list[Table]:
@@ -76,9 +77,9 @@ class GraphSource(Source):
             *learning_tables(self.model),
         ]
         named = [replace(t, name=f"{self.name}_{t.name}") for t in first]
-        for table in (*named, *self.steps.tables):
+        for table in (*named, *self.steps.all_tables):
             table.check()
-        return [*named, *self.steps.tables]
+        return [*named, *self.steps.all_tables]
 
     @cached_property
     def switches(self) -> dict[str, bool]:
@@ -88,7 +89,7 @@ class GraphSource(Source):
         own |= {"WINDOWS": True, "BYTES": self.network.dtype == "int8"}
         own |= {"STREAMS": self.stream is not None, "PERSONAL": self.personal}
         own |= {} if self.sampled is None else self.sampled.switches
-        own["MANY"] = self.many
+        own |= {"MANY": self.many, "TOGETHER": self.scratch_bytes() < ROOMY}
         return plain | own | {"USES_SQRT": plain["USES_SQRT"] or own["SPECTRAL"]}
 
     @cached_property
@@ -106,17 +107,15 @@ class GraphSource(Source):
         lines = [
             *(t.declaration() for t in self.tables),
             "",
-            _macro_table("WEIGHT_TABLE", steps.weights),
+            _macro_table("WEIGHT_TABLE", steps.layers.rows),
             *([_macro_table("PLANE_TABLE", steps.planes)] if steps.planes else []),
             f"#define CHANNELS {self.model.channels}u",
             f"#define COLUMNS {network.graph.columns} /* of the last layer */",
             f"#define READ {read} /* inputs that are scaled at once */",
             f"#define ARENA {steps.arena} /* numbers that steps hand on */",
             f"#define SUMS {steps.sums} /* of a layer */",
-            f"#define ROOM {steps.room} /* for the inputs of a layer */",
+            *steps.layers.config("CONVOLVED" in steps.switches),
         ]
-        if "CONVOLVED" in steps.switches:
-            lines.append(f"#define TAPS {steps.taps} /* columns that a kernel reads */")
         if "GATED" in steps.switches:
             lines.append(f"#define STATES {steps.states} /* of recurrent layers */")
         if self.stream is not None:
@@ -166,16 +165,15 @@ class GraphSource(Source):
         """The size of `work` in model.c."""
         steps, network = self.steps, self.network
         read = network.graph.inputs if self.stream is None else self.stream.read
-        numbers = network.graph.columns + read + steps.arena + steps.sums + steps.room
+        numbers = network.graph.columns + read + steps.arena + steps.sums
         numbers += self.model.hidden
-        numbers += 2 * steps.taps if "CONVOLVED" in steps.switches else 0
         numbers += steps.states if "GATED" in steps.switches else 0
         if self.stream is not None:
             found, top, _ = self.stream.sizes
             numbers += found + 2 * top
             outputs = self.model.outputs
             numbers += (outputs * (top + 2) + top) * self.personal
-        return 4 * numbers + 2 * steps.room
+        return 4 * numbers + steps.layers.room_bytes("CONVOLVED" in steps.switches)
 
 
 def _macro_table(name: str, rows: list[str]) -> str:

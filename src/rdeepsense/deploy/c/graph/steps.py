@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.graph.buffers import Buffers
-from rdeepsense.deploy.c.graph.stored import bytes_of
+from rdeepsense.deploy.c.graph.layers import WIDEST, ByteLayers, FloatLayers, Layers
+from rdeepsense.deploy.c.graph.places import Places
 from rdeepsense.deploy.c.tables import Table
 from rdeepsense.deploy.folded.graph.graph import value_sizes
 from rdeepsense.deploy.folded.graph.node import Node
@@ -22,7 +23,7 @@ from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear, Pool
 from rdeepsense.errors import InputError
 
 AXES = 4  # that the runtime moves at once
-WIDEST = 65_535  # sizes of layers are 16 bits
+Layer = Linear | Convolution
 FUNCTION = {"relu": "rectify", "sigmoid": "sigmoids", "tanh": "tangents"}
 
 
@@ -30,67 +31,87 @@ class Steps:
     """The C of all programs of one model, and what they need, gathered as they are written."""
 
     def __init__(self, name: str, dtype: str) -> None:
-        self.name, self.dtype = name, dtype
+        self.name = name
         self.tables: list[Table] = []
-        self.weights: list[str] = []
+        self.layers: Layers = ByteLayers(name) if dtype == "int8" else FloatLayers(name)
         self.planes: list[str] = []
         self.switches: set[str] = set()
         self.text = ""
-        self.arena = self.sums = self.states = self.taps = 1
-        self.room = 4
+        self.arena = self.waves = self.states = 1
+
+    @property
+    def sums(self) -> int:
+        """Of a layer, or of the waves of an interval."""
+        return max(self.waves, self.layers.sums)
+
+    @property
+    def all_tables(self) -> list[Table]:
+        """Tables of layers and of other steps."""
+        return [*self.layers.tables, *self.tables]
 
     def program(
         self,
         name: str,
         inputs: int,
         nodes: tuple[Node, ...],
-        states: bool,
+        states: bool = False,
         hidden: bool = False,
+        many: bool = False,
     ) -> None:
         """Write a function that takes these steps from x to `to`.
 
-        With `hidden` what the last step reads is kept.
+        With `hidden` what the last step reads is kept. With `many` it takes some rows, each with
+        a `work` of its own, step by step, so that weights are near for all of them.
         """
         sizes, buffers = value_sizes(inputs, nodes), Buffers.plan(inputs, nodes)
         self.arena = max(self.arena, buffers.length)
+        places = Places(buffers, sizes, many)
         lines: list[str] = []
         carried = 0
         for k, node in enumerate(nodes):
-            to = "to" if k + 1 == len(nodes) else buffers.pointer(k + 1)
-            if isinstance(node, Strided) and node.is_run and to != "to":
+            end = k + 1 == len(nodes)
+            if isinstance(node, Strided) and node.is_run and not end:
                 continue  # lies where it is
-            read = [buffers.pointer(value) for value in node.reads]
+            read = [places.pointer(value) for value in node.reads]
             own = [sizes[value] for value in node.reads]
-            if hidden and k + 1 == len(nodes):
+            if hidden and end:
                 self.switches.add("COPIED")
                 lines.append(f"copy({own[0]}, {read[0]}, w->hidden);")
-            lines += self._lines(node, own, read, to, carried)
+            if many and _takes_rows(node, own[0]):
+                values = (node.reads[0], k + 1)
+                pairs = ", ".join(f"{places.first(v)}, {places.apart(v)}" for v in values)
+                lines.append(self._rows(node, "rows", pairs, "&w->lists"))
+            else:
+                to = places.pointer(k + 1)
+                lines += places.loop(self._lines(node, own, read, to, places.lists, carried))
             carried += state_size(node)
         self.states = max(self.states, carried)
         more = "float *states, " if states else ""
         body = "".join(f"    {line}\n" for line in lines)
-        unused = "    (void)w;\n" if not any("w->" in line for line in lines) else ""
-        head = f"static void {name}(const float *x, float *to, {more}work *w)"
-        self.text += f"{head}\n{{\n{unused}{body}}}\n\n"
+        first = "    unsigned r;\n" if "for (r" in body else ""
+        first += "    (void)w;\n" if "w->" not in body and "w[r]" not in body else ""
+        rows = "unsigned rows, " if many else ""
+        head = f"static void {name}({rows}const float *x, float *to, {more}work *w)"
+        self.text += f"{head}\n{{\n{first}{body}}}\n\n"
 
     def _lines(
-        self, node: Node, sizes: list[int], read: list[str], to: str, carried: int
+        self, node: Node, sizes: list[int], read: list[str], to: str, lists: str, carried: int
     ) -> list[str]:
         x, size = read[0], sizes[0]
         if isinstance(node, Linear):
-            number = self._weighted(node.weight, node.bias, node.relu)
-            rows = size // node.weight.shape[1]
-            return [f"linear(weighted + {number}, {rows}, {x}, {to}, &w->lists);"]
+            outputs, inputs = node.weight.shape
+            pairs = f"{x}, {inputs}, {to}, {outputs}"
+            return [self._rows(node, str(size // inputs), pairs, lists)]
         if isinstance(node, Convolution):
-            return [self._convolution(node, x, to)]
+            return [self._rows(node, "1", f"{x}, 0, {to}, 0", lists)]
         if isinstance(node, Recurrent):
             self.switches |= {"GATED", "SIGMOIDAL", "TANGENTIAL", f"HAS_{node.kind.upper()}"}
-            number = self._weighted(node.weight, node.bias, False)
+            number = self.layers.add(node)
             steps = size // len(node.weight)
             at = f"states + {carried}" if carried else "states"
-            return [f"{node.kind}(weighted + {number}, {steps}, {x}, {at}, {to}, &w->lists);"]
+            return [f"{node.kind}(weighted + {number}, {steps}, {x}, {at}, {to}, {lists});"]
         if isinstance(node, Spectrum):
-            return [self._spectrum(node, size, x, to)]
+            return [self._spectrum(node, size, x, to, lists)]
         if isinstance(node, Affine):
             self.switches.add("NORMED")
             scale, shift = self._table("norm", node.scale), self._table("level", node.shift)
@@ -122,49 +143,31 @@ class Steps:
             for n, one, start in zip(sizes, read, starts, strict=False)
         ]
 
-    def _convolution(self, node: Convolution, x: str, to: str) -> str:
+    def _rows(self, node: Layer, rows: str, pairs: str, lists: str) -> str:
+        """Write the call of a layer that takes some rows: where each lies, and how far apart."""
+        if isinstance(node, Linear):
+            number = self.layers.add(node)
+            return f"linear(weighted + {number}, {rows}, {pairs}, {lists});"
         self.switches.add("CONVOLVED")
         high, wide = node.weight.shape[2:]
-        number = self._weighted(node.weight, node.bias, node.relu, node.groups)
+        number = self.layers.add(node)
         plane = [node.height, node.width, *node.out(), high, wide, *node.stride]
         plane += [*node.padding, *node.dilation, node.groups]
         self._check(max(plane))
         self.planes.append("{" + ", ".join(map(str, plane)) + "}")
-        return (
-            f"convolve(weighted + {number}, planes + {len(self.planes) - 1}, {x}, {to}, &w->lists);"
-        )
+        at = f"weighted + {number}, planes + {len(self.planes) - 1}"
+        return f"convolve({at}, {rows}, {pairs}, {lists});"
 
-    def _weighted(
-        self, weight: NDArray[Any], bias: NDArray[Any], relu: bool, groups: int = 1
-    ) -> int:
-        """Add the tables of a layer (outputs, ..); returns its number."""
-        number, outputs = len(self.weights), len(bias) // groups
-        inputs = weight.size // len(bias)
-        self._check(max(inputs, outputs))
-        wide = weight.shape[3] if weight.ndim == 4 else 1
-        # A list of each column that a kernel reads, filled up to fours.
-        self.room = max(self.room, wide * -(-inputs // wide // 4) * 4)
-        self.taps, self.sums = max(self.taps, wide), max(self.sums, outputs)
-        if self.dtype == "int8":
-            whole, factor = bytes_of(weight)
-            row = [self._table("weight", _columns(whole, groups), "int8_t")]
-            row.append(self._table("factor", factor))
-        else:
-            row = [self._table("weight", _columns(weight, groups))]
-        row.append(self._table("bias", bias))
-        self.weights.append(f"{{{', '.join(row)}, {inputs}, {outputs}, {int(relu)}}}")
-        return number
-
-    def _spectrum(self, node: Spectrum, size: int, x: str, to: str) -> str:
+    def _spectrum(self, node: Spectrum, size: int, x: str, to: str, lists: str) -> str:
         self.switches |= {"SPECTRAL", "USES_SQRT"}
-        self.sums = max(self.sums, 2 * node.terms)
+        self.waves = max(self.waves, 2 * node.terms)
         cosines, sines = (
             self._table(name, wave)
             for name, wave in zip(("cosines", "sines"), node.waves, strict=True)
         )
         intervals = size // node.interval // node.channels
         counts = f"{node.interval}, {node.channels}, {intervals}"
-        return f"spectrum({cosines}, {sines}, {counts}, {x}, {to}, &w->lists);"
+        return f"spectrum({cosines}, {sines}, {counts}, {x}, {to}, {lists});"
 
     def _pool(self, node: Pool, size: int, x: str, to: str) -> str:
         self.switches.add("POOLED")
@@ -200,13 +203,12 @@ class Steps:
             raise InputError(f"a layer of {size} is too wide for C; at most {WIDEST}")
 
 
+def _takes_rows(node: Node, size: int) -> TypeGuard[Layer]:
+    """Tell whether a layer takes each row of some as a whole."""
+    if isinstance(node, Linear):
+        return bool(size == node.weight.shape[1])
+    return isinstance(node, Convolution)
+
+
 def _plus(pointer: str, offset: int) -> str:
     return f"{pointer} + {offset}" if offset else pointer
-
-
-def _columns(weight: NDArray[Any], groups: int) -> NDArray[Any]:
-    """Lay weights out input by input, of a convolution column by column, group by group."""
-    if weight.ndim == 2:
-        return weight.T
-    grouped = weight.reshape(groups, -1, *weight.shape[1:])
-    return grouped.transpose(0, 4, 3, 2, 1)

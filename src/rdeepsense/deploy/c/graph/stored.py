@@ -1,7 +1,8 @@
 """A graph in the type that its weights are stored in, and what that computes.
 
 Weights of Linear layers, convolutions and recurrent layers are float32, or int8 with one factor for
-each output; everything else, states among it, is float32. On a device
+each output, and then layers round what they read to bytes (`rounded`); everything else, states
+among it, is float32. On a device
 
     z = (x - centre) per_scale + offset
 
@@ -17,18 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Singles
+from rdeepsense.deploy.c.graph.rounded import LARGEST_BYTE, Reads, Weighted, as_rounded, reads_of
 from rdeepsense.deploy.folded.graph.graph import Graph
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.graph.node import Node
-from rdeepsense.deploy.folded.graph.recurrent import Recurrent
 from rdeepsense.deploy.folded.graph.stream import Stream
-from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear
 from rdeepsense.errors import InputError
 from rdeepsense.guard import REACH
 
 DTYPES = ("float32", "int8")
-LARGEST_BYTE = 127
-Weighted = Linear | Convolution | Recurrent
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,13 @@ class StoredGraph:
     layers: tuple[()] = ()
 
     def raw(self, X: NDArray[Any]) -> Floats:
-        """Compute what `Graph.raw` gives, with the weights as stored."""
-        return self.graph.raw(X)
+        """Compute what `Graph.raw` gives, with the weights as stored.
+
+        C goes interval by interval where there is a stream, so these are what is rounded.
+        """
+        if self.stream is None:
+            return self.graph.raw(X)
+        return self.stream.raw(self.stream.found(self.graph.read(X)))
 
 
 def as_stored(folded: FoldedGraph, dtype: str) -> StoredGraph:
@@ -70,11 +73,11 @@ def as_stored(folded: FoldedGraph, dtype: str) -> StoredGraph:
     if stream is not None:
         stream = replace(
             stream,
-            interval=_all(stream.interval, dtype),
-            step=_all(stream.step, dtype),
-            last=_all(stream.last, dtype),
+            interval=_all(stream.interval, dtype, raw=True),
+            step=_all(stream.step, dtype, raw=False),
+            last=_all(stream.last, dtype, raw=False),
         )
-    nodes = _all(graph.nodes, dtype)
+    nodes = _all(graph.nodes, dtype, raw=True)
     return StoredGraph(dtype, centre, per_scale, offset, replace(graph, nodes=nodes), stream)
 
 
@@ -87,13 +90,17 @@ def bytes_of(weight: Floats) -> tuple[NDArray[np.int8], Singles]:
     return np.clip(whole, -LARGEST_BYTE, LARGEST_BYTE).astype(np.int8), factor
 
 
-def _all(nodes: tuple[Node, ...], dtype: str) -> tuple[Node, ...]:
-    return tuple(_rounded(node, dtype) if isinstance(node, Weighted) else node for node in nodes)
+def _all(nodes: tuple[Node, ...], dtype: str, raw: bool) -> tuple[Node, ...]:
+    reads = reads_of(nodes, raw)
+    return tuple(
+        _stored(node, dtype, own) if isinstance(node, Weighted) else node
+        for node, own in zip(nodes, reads, strict=True)
+    )
 
 
-def _rounded(node: Weighted, dtype: str) -> Weighted:
-    weight = node.weight.astype(np.float32).astype(np.float64)
-    if dtype == "int8":
-        whole, factor = bytes_of(node.weight)
-        weight = whole * factor.astype(np.float64).reshape(-1, *[1] * (weight.ndim - 1))
-    return replace(node, weight=weight)
+def _stored(node: Weighted, dtype: str, reads: Reads) -> Node:
+    if dtype != "int8":
+        return replace(node, weight=node.weight.astype(np.float32).astype(np.float64))
+    whole, factor = bytes_of(node.weight)
+    shape = (-1, *[1] * (node.weight.ndim - 1))
+    return as_rounded(replace(node, weight=whole * factor.astype(np.float64).reshape(shape)), reads)

@@ -137,6 +137,7 @@ ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsign
     }
 }
 
+#if INT8
 /* Adds pairs of four outputs each, twice, and what is left of them. */
 ALWAYS void add_pairs(eight_sums a, eight_sums b, sixteen_sums rest, int32_t *sum)
 {
@@ -188,3 +189,4 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
         }
     }
 }
+#endif

@@ -40,6 +40,7 @@ static unsigned pick_sixteen(const uint8_t *x, unsigned groups, uint16_t *room, 
     return g;
 }
 
+#if INT8
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
                       unsigned n, int32_t *restrict sum)
 {
@@ -63,3 +64,4 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
         _mm512_storeu_si512(sum + 16 * j, _mm512_add_epi32(s[j], shifted));
     }
 }
+#endif

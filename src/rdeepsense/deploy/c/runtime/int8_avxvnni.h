@@ -28,6 +28,7 @@ ALWAYS void add_lanes(const int8_t *w, const uint8_t *x, const picked *p, unsign
     }
 }
 
+#if INT8
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
                       unsigned n, int32_t *restrict sum)
 {
@@ -53,3 +54,4 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
         }
     }
 }
+#endif

@@ -12,6 +12,7 @@ static void add_all(const int8_t *w, const uint8_t *x, unsigned groups, unsigned
     }
 }
 
+#if INT8
 static void add_inputs(const layer *l, const uint8_t *high, const uint8_t *low,
                        int32_t *restrict sum)
 {
@@ -28,3 +29,4 @@ static void add_inputs(const layer *l, const uint8_t *high, const uint8_t *low,
     }
     add_products(l, low, 0, sum);
 }
+#endif

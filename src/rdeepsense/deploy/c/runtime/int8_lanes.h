@@ -3,6 +3,7 @@
    numbers it did; the caller does the few that are left. What counts is as wide as an address,
    which saves an instruction. */
 
+#if INT8
 #if defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
 #include <arm_neon.h>
 
@@ -195,4 +196,5 @@ static unsigned end_lanes(const int32_t *restrict sum, const float *restrict fac
     }
     return n / 4 * 4;
 }
+#endif
 #endif

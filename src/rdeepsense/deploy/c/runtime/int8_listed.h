@@ -42,6 +42,7 @@ static void add_some(const int8_t *w, const uint8_t *x, const picked *p, unsigne
 #endif
 }
 
+#if INT8
 /* Of every group, of numbers of two bytes. */
 static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, unsigned groups,
                       unsigned n, int32_t *restrict sum)
@@ -56,5 +57,6 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
     add_groups(w, low, 255, 1, 0, groups, n, sum);
 #endif
 }
+#endif
 
 #include "int8_picked.h"

@@ -12,6 +12,7 @@ static void add_products(const layer *l, const uint8_t *x, uint16_t *room, int32
     }
 }
 
+#if INT8
 static void begin_inputs(const layer *l, int32_t *restrict sum)
 {
     unsigned o;
@@ -32,3 +33,4 @@ static void add_inputs(const layer *l, const uint8_t *high, const uint8_t *low,
         w += 4 * l->groups * n;
     }
 }
+#endif

@@ -54,6 +54,7 @@ OUT_OF_LINE void add_some(const int8_t *w, const uint8_t *x, const picked *p, un
     }
 }
 
+#if INT8
 OUT_OF_LINE void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low,
                            unsigned groups, unsigned n, int32_t *restrict sum)
 {
@@ -64,3 +65,4 @@ OUT_OF_LINE void add_first(const int8_t *w, const uint8_t *high, const uint8_t *
         add_first(w + 4 * n * most, high + 4 * most, low + 4 * most, groups - most, n, sum);
     }
 }
+#endif

@@ -8,7 +8,7 @@ static void gru(const weights *l, unsigned steps, const float *restrict x, float
     const float *restrict sum = t->sum;
     unsigned s, i;
     for (s = 0; s < steps; ++s, x += 3 * n, y += n) {
-        add_up(l, h, t);
+        linear(l, 1, h, 0, t->sum, 0, t);
         for (i = 0; i < n; ++i) {
             const float r = sigmoid_of(x[i] + sum[i]);
             const float u = sigmoid_of(x[n + i] + sum[n + i]);
@@ -29,7 +29,7 @@ static void lstm(const weights *l, unsigned steps, const float *restrict x, floa
     float *cell = h + n;
     unsigned s, i;
     for (s = 0; s < steps; ++s, x += 4 * n, y += n) {
-        add_up(l, h, t);
+        linear(l, 1, h, 0, t->sum, 0, t);
         for (i = 0; i < n; ++i) {
             const float in = sigmoid_of(x[i] + sum[i]);
             const float keep = sigmoid_of(x[n + i] + sum[n + i]);

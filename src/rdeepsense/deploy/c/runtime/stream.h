@@ -79,9 +79,8 @@ static int finish_window(model_window *state, RESULTS, work *w)
         return status | unready(WRITTEN);
     }
     forget(w->states);
-    for (t = 0; t < MODEL_INTERVALS; ++t) {
-        recurrent_steps(state->found[t], w->top, w->states, w);
-        gather(w->top, t == 0, w);
+    for (t = 0; t < MODEL_INTERVALS; t += some_of(t)) {
+        proceed(state->found[t], some_of(t), t, w);
     }
     columns(w);
     status = finish(status, w, WRITTEN);
@@ -123,7 +122,7 @@ static void carry_interval(model_running *state, const float *x, work *w)
             state->top[t][k] = state->top[t + 1][k];
         }
     }
-    recurrent_steps(w->found, state->top[MODEL_TOPS - 1], state->states, w);
+    recurrent_steps(1, w->found, state->top[MODEL_TOPS - 1], state->states, w);
 }
 
 static int finish_run(model_running *state, RESULTS, work *w)

@@ -2,7 +2,7 @@
 
 #include "switches.h"
 
-#if INT8
+#if INT8 || BYTES
 /* Wide registers read past the last block. */
 #if defined(__SSE2__) || defined(__x86_64__) || defined(__ARM_NEON) || defined(__wasm_simd128__)
 #define PAD 256
@@ -20,7 +20,7 @@
 #endif
 #endif
 
-#if INT8 || MANY
+#if INT8 || BYTES || MANY
 /* Wide registers read no cache line twice. */
 #if defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__))
 #define ON_A_LINE __attribute__((aligned(64)))

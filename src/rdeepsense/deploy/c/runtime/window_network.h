@@ -34,6 +34,9 @@ typedef struct {
 } work;
 typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
 
+/* How many numbers lie from one to the next. */
+#define BETWEEN (sizeof(work) / sizeof(float))
+
 #include "steps.h"
 
 /* Scales some numbers of a window, from the first channel on; one that is NaN counts as its
@@ -88,8 +91,19 @@ static void forget(float *states)
 static int interval(const float *x, float *found, work *w)
 {
     const int status = scale(x, READ, w->z);
-    interval_steps(w->z, found, w);
+    interval_steps(1, w->z, found, w);
     return status;
+}
+
+/* How many intervals are computed at once from this one on. */
+static unsigned some_of(unsigned first)
+{
+#ifdef ABREAST
+    return MODEL_INTERVALS - first < ABREAST ? MODEL_INTERVALS - first : ABREAST;
+#else
+    (void)first;
+    return 1;
+#endif
 }
 
 /* The mean of the last states, or the last alone, in work->pooled. */
@@ -132,15 +146,53 @@ static void columns(work *w)
 #endif
 }
 
+/* As interval, of some of them. */
+static int intervals(const float *x, unsigned rows, float *found, work *w)
+{
+#ifdef ABREAST
+    work each[ABREAST];
+    float z[ABREAST * READ];
+#else
+    work *each = w;
+    float *z = w->z;
+#endif
+    const int status = scale(x, rows * READ, z);
+    interval_steps(rows, z, found, each);
+    (void)w;
+    return status;
+}
+
+/* Goes on by what was kept of some intervals; so many of the window come before them. */
+static void proceed(const float *found, unsigned rows, unsigned before, work *w)
+{
+    unsigned r;
+#ifdef ABREAST
+    work each[ABREAST];
+    float top[ABREAST * TOP];
+#else
+    work *each = w;
+    float *top = w->top;
+#endif
+    recurrent_steps(rows, found, top, w->states, each);
+    for (r = 0; r < rows; ++r) {
+        gather(top + r * TOP, before + r == 0, w);
+    }
+}
+
 static int network(const float *x, work *w)
 {
     int status = MODEL_OK;
-    unsigned t;
+    unsigned t, rows;
+#ifdef ABREAST
+    float found[ABREAST * FOUND];
+#else
+    float *found = w->found;
+#endif
     forget(w->states);
-    for (t = 0; t < MODEL_INTERVALS; ++t) {
-        status |= interval(x + (size_t)t * READ, w->found, w);
-        recurrent_steps(w->found, w->top, w->states, w);
-        gather(w->top, t == 0, w);
+    for (t = 0; t < MODEL_INTERVALS; t += rows) {
+        rows = some_of(t);
+        status |= intervals(x + (size_t)t * READ, rows, found, w);
+        proceed(found, rows, t, w);
     }
     columns(w);
     return told(status);

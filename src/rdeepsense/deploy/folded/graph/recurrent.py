@@ -57,6 +57,10 @@ class Recurrent(Node):
             found[:, t] = h
         return found.reshape(rows, -1)
 
+    def products(self, h: Floats) -> Floats:
+        """Compute U h + b of states, (rows, states)."""
+        return h @ self.weight.T + self.bias
+
     @abstractmethod
     def step(self, x: Floats, h: Floats, carried: Floats) -> tuple[Floats, Floats]:
         """Return the next state, and what else is carried on."""
@@ -69,7 +73,7 @@ class Gru(Recurrent):
 
     def step(self, x: Floats, h: Floats, carried: Floats) -> tuple[Floats, Floats]:
         n = self.states
-        sums = h @ self.weight.T + self.bias
+        sums = self.products(h)
         gates = sigmoid(x[:, : 2 * n] + sums[:, : 2 * n])
         new = np.tanh(x[:, 2 * n :] + gates[:, :n] * sums[:, 2 * n :])
         return new + gates[:, n:] * (h - new), carried
@@ -81,6 +85,6 @@ class Lstm(Recurrent):
     gates: ClassVar[int] = 4
 
     def step(self, x: Floats, h: Floats, carried: Floats) -> tuple[Floats, Floats]:
-        i, f, g, o = np.split(x + h @ self.weight.T + self.bias, 4, axis=1)
+        i, f, g, o = np.split(x + self.products(h), 4, axis=1)
         carried = sigmoid(f) * carried + sigmoid(i) * np.tanh(g)
         return sigmoid(o) * np.tanh(carried), carried

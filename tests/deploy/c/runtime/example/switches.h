@@ -45,6 +45,7 @@
 #define STEPWISE_EXACT 0
 #define SMOOTHED 0
 #define PERSONAL 0
+#define TOGETHER 0
 #define TAILS 0
 #define USES_SOFTPLUS 1
 #define USES_EXP 0
