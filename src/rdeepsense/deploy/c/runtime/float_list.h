@@ -1,23 +1,35 @@
 /* Lists of outputs above zero, several at a time. list_some returns how many it has seen; those
-   that are left, fewer than it takes at a time, are listed one by one. */
+   that are left, fewer than it takes at a time, are listed one by one. Of several rows the lists
+   are one: of outputs above zero in one of them, with 0 for the others. */
 
 #if defined(__AVX512F__)
 #define LISTS_SOME
-static unsigned list_some(unsigned l, work *w, unsigned *count)
+static inline __mmask16 above_zero(__m512 h)
+{
+    return _mm512_cmp_ps_mask(h, _mm512_setzero_ps(), _CMP_GT_OQ);
+}
+
+static inline unsigned list_some(unsigned l, work *w, unsigned rows, unsigned *count)
 {
     const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    unsigned i;
+    unsigned i, r;
     for (i = 0; i + 16 <= layers[l].outputs; i += 16) {
-        const __m512 h = _mm512_loadu_ps(w->raw + i);
-        const __mmask16 some = _mm512_cmp_ps_mask(h, _mm512_setzero_ps(), _CMP_GT_OQ);
         const __m512i at = _mm512_add_epi32(first, _mm512_set1_epi32((int)i));
-        const __m512i found = _mm512_maskz_compress_epi32(some, at);
-        __m512 kept = _mm512_maskz_compress_ps(some, h);
+        __mmask16 some = 0;
+        __m256i found;
+        for (r = 0; r < rows; ++r) {
+            some |= above_zero(_mm512_loadu_ps(w[r].raw + i));
+        }
+        found = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(some, at));
+        for (r = 0; r < rows; ++r) {
+            const __m512 h = _mm512_loadu_ps(w[r].raw + i);
+            __m512 kept = _mm512_maskz_compress_ps(some, _mm512_maskz_mov_ps(above_zero(h), h));
 #if HALVES
-        kept = _mm512_mul_ps(kept, _mm512_set1_ps(layers[l + 1].gain));
+            kept = _mm512_mul_ps(kept, _mm512_set1_ps(layers[l + 1].gain));
 #endif
-        _mm512_storeu_ps(w->value + *count, kept);
-        _mm256_storeu_si256((__m256i *)(void *)(w->index + *count), _mm512_cvtepi32_epi16(found));
+            _mm512_storeu_ps(w[r].value + *count, kept);
+            _mm256_storeu_si256((__m256i *)(void *)(w[r].index + *count), found);
+        }
         *count += (unsigned)_mm_popcnt_u32(some);
     }
     return i;
@@ -39,21 +51,29 @@ static const uint32_t first_ones[16][4] = {{P, P, P, P}, {P, P, P, P}, {Q, P, P,
 #undef R
 #undef S
 
-static unsigned list_some(unsigned l, work *w, unsigned *count)
+static inline unsigned list_some(unsigned l, work *w, unsigned rows, unsigned *count)
 {
     __m128i at = _mm_set_epi32(3, 2, 1, 0);
-    unsigned i;
+    unsigned i, r;
     for (i = 0; i + 4 <= layers[l].outputs; i += 4) {
-        const __m128 h = _mm_loadu_ps(w->raw + i);
-        const int some = _mm_movemask_ps(_mm_cmpgt_ps(h, _mm_setzero_ps()));
-        const __m128i to = _mm_loadu_si128((const __m128i *)(const void *)first_ones[some]);
-        const __m128i found = _mm_shuffle_epi8(at, to);
-        __m128 kept = _mm_castsi128_ps(_mm_shuffle_epi8(_mm_castps_si128(h), to));
+        int some = 0;
+        __m128i to, found;
+        for (r = 0; r < rows; ++r) {
+            const __m128 h = _mm_loadu_ps(w[r].raw + i);
+            some |= _mm_movemask_ps(_mm_cmpgt_ps(h, _mm_setzero_ps()));
+        }
+        to = _mm_loadu_si128((const __m128i *)(const void *)first_ones[some]);
+        found = _mm_shuffle_epi8(at, to);
+        found = _mm_packus_epi32(found, found);
+        for (r = 0; r < rows; ++r) {
+            const __m128 h = _mm_max_ps(_mm_loadu_ps(w[r].raw + i), _mm_setzero_ps());
+            __m128 kept = _mm_castsi128_ps(_mm_shuffle_epi8(_mm_castps_si128(h), to));
 #if HALVES
-        kept = _mm_mul_ps(kept, _mm_set1_ps(layers[l + 1].gain));
+            kept = _mm_mul_ps(kept, _mm_set1_ps(layers[l + 1].gain));
 #endif
-        _mm_storeu_ps(w->value + *count, kept);
-        _mm_storel_epi64((__m128i *)(void *)(w->index + *count), _mm_packus_epi32(found, found));
+            _mm_storeu_ps(w[r].value + *count, kept);
+            _mm_storel_epi64((__m128i *)(void *)(w[r].index + *count), found);
+        }
         *count += (unsigned)_mm_popcnt_u32((unsigned)some);
         at = _mm_add_epi32(at, _mm_set1_epi32(4));
     }

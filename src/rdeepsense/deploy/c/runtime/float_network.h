@@ -170,7 +170,7 @@ static unsigned end_layer(unsigned l, work *w)
 {
     unsigned count = 0, i = 0;
 #ifdef LISTS_SOME
-    i = list_some(l, w, &count);
+    i = list_some(l, w, 1, &count);
     if (i == layers[l].outputs) {
         return count;
     }

@@ -62,4 +62,51 @@ static unsigned add_piece(const float *from, size_t high, unsigned n, const floa
     }
     return n / QUARTER * QUARTER;
 }
+
+/* Of four rows, whose lists have the same inputs: their weights are read once for all of them. */
+#define FOUR_ROWS 4
+#define AT(p, r) ((const float *)(const void *)((const char *)(p) + (r)*apart))
+
+static inline __attribute__((always_inline)) void
+add_tile(const float *from, size_t high, const float *value, const uint16_t *index, unsigned count,
+         size_t apart, unsigned quarters, float *sum)
+{
+    wide s[FOUR_ROWS][PIECE_OUTPUTS / WIDE];
+    unsigned c, k, r;
+    for (r = 0; r < FOUR_ROWS; ++r) {
+        for (k = 0; k < quarters * QUARTER / WIDE; ++k) {
+            s[r][k] = WIDE_LOAD(AT(sum + WIDE * k, r));
+        }
+    }
+    for (c = 0; c < count; ++c) {
+        const float *w = from + index[c] * high;
+        for (k = 0; k < quarters * QUARTER / WIDE; ++k) {
+            const wide v = WIDE_LOAD(w + WIDE * k);
+            for (r = 0; r < FOUR_ROWS; ++r) {
+                s[r][k] = WIDE_FUSED(*AT(value + c, r), v, s[r][k]);
+            }
+        }
+    }
+    for (r = 0; r < FOUR_ROWS; ++r) {
+        for (k = 0; k < quarters * QUARTER / WIDE; ++k) {
+            WIDE_STORE((float *)(void *)((char *)(sum + WIDE * k) + r * apart), s[r][k]);
+        }
+    }
+}
+
+/* The rows are `apart` bytes from each other. Returns for how many outputs that was. */
+static unsigned add_together(const float *from, size_t high, unsigned n, const float *value,
+                             const uint16_t *index, unsigned count, size_t apart, float *sum)
+{
+    unsigned done = 0;
+#if WIDE == 16
+    for (; done + PIECE_OUTPUTS <= n; done += PIECE_OUTPUTS) {
+        add_tile(from + done, high, value, index, count, apart, 4, sum + done);
+    }
+#endif
+    for (; done + QUARTER <= n; done += QUARTER) {
+        add_tile(from + done, high, value, index, count, apart, 1, sum + done);
+    }
+    return done;
+}
 #endif
