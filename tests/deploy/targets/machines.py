@@ -55,7 +55,7 @@ def zig() -> str | None:
 def run(command: list[str], folder: Path) -> str:
     """Standard output of a command that must succeed within a minute."""
     done = subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300
     )
     said = (done.stdout + done.stderr)[:3000]
     assert done.returncode == 0, f"{' '.join(command)}: status {done.returncode}\n{said}"
