@@ -99,7 +99,7 @@ static unsigned add_together(const float *from, size_t high, unsigned n, const f
                              const uint16_t *index, unsigned count, size_t apart, float *sum)
 {
     unsigned done = 0;
-#if WIDE == 16
+#if defined(__AVX512F__)
     for (; done + PIECE_OUTPUTS <= n; done += PIECE_OUTPUTS) {
         add_tile(from + done, high, value, index, count, apart, 4, sum + done);
     }
