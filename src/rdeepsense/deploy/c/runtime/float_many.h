@@ -15,10 +15,15 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-#if defined(FOUR_ROWS) && defined(LISTS_SOME)
+#ifdef LISTS_SOME
+#ifdef FOUR_ROWS
+#define SHARED
+#endif
+#endif
+
+#ifdef SHARED
 /* Four neighbours have one list where that is not much longer than their own: rows of one sensor,
    one after the other, have about the same zeros. */
-#define SHARED
 
 /* Whether a layer's weights are floats, and it has a register of outputs at least. */
 static int is_wide(unsigned l)
