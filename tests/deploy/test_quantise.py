@@ -22,6 +22,7 @@ from rdeepsense.deploy.quantise import (
     LEVELS,
     Int8Layer,
     Int8Network,
+    _paired,
     best_units,
     integers,
     quantise,
@@ -269,3 +270,11 @@ def test_inputs_are_rounded_and_held_in_range(regressor: RDeepSenseRegressor) ->
     assert q[2].tolist() == [0] * 4
     one = (q[3] - network.levels) * network.reach / network.levels
     np.testing.assert_allclose(one, 1.0, atol=0.51 * network.reach / network.levels + 1e-6)
+
+
+def test_units_that_are_large_together_are_no_neighbours() -> None:
+    """Neither 0 and 1, nor 5 and any but 4, with which it is 258 at most; 8 and 9 are no four."""
+    q = np.array([[200, 100, 0, 9, 3, 255, 90, 30, 0, 0], [255, 255, 1, 3, 0, 255, 0, 9, 0, 0]])
+    found = _paired(q, np.array([0, 1, 2, 3, 7, 5, 4, 6, 9, 8]))
+    assert found.tolist() == [0, 2, 1, 3, 7, 6, 5, 4, 9, 8]
+    assert _paired(q[:, :3], np.array([2, 0, 1])).tolist() == [2, 0, 1]

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deploy.c_models import COMPILERS, library, predict, write
+from deploy.c_models import COMPILERS, STRICT, library, predict, run_cc, write
 from deploy.random_models import draw, give_laplace
+from deploy.targets.machines import HERE, run
+from deploy.targets.shapes import Shape
 from numpy.typing import NDArray
 
 from rdeepsense.calibration import Scale
@@ -27,13 +29,16 @@ from rdeepsense.errors import InputError
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
+X86_HERE = platform.machine() in ("x86_64", "AMD64")
+MANY_ROWS = (HERE / "many_rows.c").read_text()
+SANITISED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 NATIVE = ("-O3", "-march=native", "-ffp-contract=off")
 PATHS = [
     ("-O1",), ("-O1", "-mavx2"), (*NATIVE, "-DONLY_256_BITS"), (*NATIVE, "-mno-avx512f"), NATIVE,
 ]  # fmt: skip
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="paths of x86")
+@pytest.mark.skipif(not X86_HERE, reason="paths of x86")
 @pytest.mark.parametrize("seed", range(200 if LONG else 20))
 def test_random_models_have_the_same_bits_on_every_path(seed: int, tmp_path: Path) -> None:
     """Against plain C99; the paths take turns, the long run does all with all compilers."""
@@ -81,6 +86,7 @@ def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
     X[44:] = X[44] + np.linspace(0, 1e-3, 31)[:, None] * drawn.X.std(0)
     network = prepare(folded, "float32" if laplace else dtype, drawn.X.astype(np.float32))
     assert not mixed or {layer.dtype for layer in network.layers} == {"float16", "float32"}
+    X[9, 0] = X[17, 0] = network.centre[0]  # which is zero, and not listed
     made = compiled_source(Source(folded, network, many=True))
     assert made.library is not None
     plain = compiled_source(Source(folded, network, many=True))
@@ -107,6 +113,24 @@ def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
         assert all(same(found, first) for found in others)
     elif {"avx2", "avx512"} <= at.keys() and dtype != "laplace":
         assert same(at["avx2"], at["avx512"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("cc", COMPILERS)
+def test_many_rows_stay_within_their_tables(cc: str, dtype: str, tmp_path: Path) -> None:
+    """Widths that fill no register, and the bits of rows alone; gcc's sanitisers find nothing."""
+    for widths, march in [((5, 70, 131, 4), "native"), ((9, 37, 130, 36), "x86-64-v3")]:
+        flags = [*STRICT, f"-march={march if X86_HERE else 'native'}", "-O1"]
+        flags += SANITISED if cc == "gcc" else []
+        folder = tmp_path / march
+        source = Shape(widths, seed=len(march)).write(folder, dtype)
+        wide = Source(source.folded, source.network, sure=source.sure, many=True)
+        (folder / "many.c").write_text(wide.code())
+        (folder / "many_weights.c").write_text(wide.weights())
+        (folder / "many_rows.c").write_text(MANY_ROWS)
+        run_cc(folder, cc, *flags, "-DTIMES=1", "rows.c", "model.c", "weights.c", "-o", "alone")
+        run_cc(folder, cc, *flags, "many_rows.c", "many.c", "many_weights.c", "-o", "many")
+        assert run(["./many"], folder) == run(["./alone"], folder), (widths, march)
 
 
 def test_levels_are_chosen() -> None:

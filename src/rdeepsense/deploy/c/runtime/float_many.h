@@ -8,135 +8,197 @@
 #ifndef PIECE_OUTPUTS
 #define PIECE_OUTPUTS 64
 #endif
-#define PIECE_INPUTS 48 /* of a row's list */
+#define PIECE_INPUTS 64 /* of a row's list */
 
 static unsigned least(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
 
-#ifdef LISTS_SOME
 #ifdef FOUR_ROWS
-#define SHARED
-#endif
-#endif
-
-#ifdef SHARED
-/* Four neighbours have one list where that is not much longer than their own: rows of one sensor,
-   one after the other, have about the same zeros. */
-
-/* Whether a layer's weights are floats, and it has a register of outputs at least. */
-static int is_wide(unsigned l)
+/* Whether a layer's weights are floats. */
+static int is_single(unsigned l)
 {
 #if HALVES
-    if (layers[l].single == 0) {
+    return layers[l].single != 0;
+#else
+    (void)l;
+    return 1;
+#endif
+}
+
+/* Adds a layer of few outputs, four rows at a time; returns for how many rows. */
+static unsigned add_narrow_layer(unsigned l, work *w, unsigned rows, const unsigned *count)
+{
+    const unsigned n = layers[l].outputs;
+    unsigned done, r;
+    if (n > SIXTEEN || !is_single(l)) {
         return 0;
     }
+    for (done = 0; done + FOUR_ROWS <= rows; done += FOUR_ROWS) {
+        unsigned all = count[done];
+        for (r = done; r < done + FOUR_ROWS; ++r) {
+            all = least(all, count[r]);
+        }
+        add_narrow(layers[l].single, APART(n), n, w[done].value, w[done].index, all, sizeof(work),
+                   w[done].raw);
+        for (r = done; r < done + FOUR_ROWS; ++r) {
+            add_layer(l, 0, n, w + r, all, count[r] - all);
+        }
+    }
+    return done;
+}
+#ifdef LISTS_SOME
+#define PAIRS
 #endif
-    return layers[l].outputs >= QUARTER;
-}
+#endif
 
-/* Whether four rows have one list already. */
-static int is_one_list(const work *w, const unsigned *count)
+#ifdef PAIRS
+#define MASKED ROOM
+#include "pairs.h"
+
+/* Pairs neighbours whose inputs are listed alike: most often no input is zero. */
+static void pair_inputs(const work *w, unsigned rows, const unsigned *count, unsigned *partner)
 {
-    unsigned i, r, differ = 0;
-    for (r = 1; r < FOUR_ROWS; ++r) {
-        differ |= count[r] != count[0];
-        for (i = 0; i < count[0]; ++i) {
-            differ |= w[r].index[i] != w[0].index[i];
+    const int wide = is_single(0) && layers[0].outputs > SIXTEEN;
+    unsigned i, r;
+    for (r = 0; r < rows; ++r) {
+        partner[r] = r;
+    }
+    for (r = 0; wide && r + 2 <= rows; r += 2) {
+        unsigned differ = count[r] != count[r + 1];
+        for (i = 0; i < count[r]; ++i) {
+            differ |= w[r].index[i] != w[r + 1].index[i];
+        }
+        if (!differ) {
+            partner[r] = r + 1;
+            partner[r + 1] = ROWS;
         }
     }
-    return !differ;
 }
 
-/* Whether one list pays: the first outputs of the four have together at most a third more. */
-static int are_alike(unsigned l, const work *w)
+/* Which of sixteen numbers are above zero. */
+#if defined(__AVX512F__)
+static unsigned some_of_sixteen(const float *p)
 {
-    const unsigned some_of_them = least(layers[l].outputs, 128);
-    unsigned each = 0, all = 0, i, r;
-    for (i = 0; i < some_of_them; ++i) {
-        unsigned some = 0;
-        for (r = 0; r < FOUR_ROWS; ++r) {
-            word h;
-            h.value = w[r].raw[i];
-            each += (int32_t)h.bits > 0;
-            some |= (int32_t)h.bits > 0;
-        }
-        all += some;
-    }
-    return 3 * all <= each;
+    return above_zero(_mm512_loadu_ps(p));
 }
-
-/* Makes one list of what four rows read next; returns its length. */
-static unsigned end_together(unsigned l, work *w)
-{
-    unsigned count = 0, r, i = list_some(l, w, FOUR_ROWS, &count);
-    for (; i < layers[l].outputs; ++i) {
-        unsigned some = 0;
-        for (r = 0; r < FOUR_ROWS; ++r) {
-            const float h = w[r].raw[i];
-#if HALVES
-            w[r].value[count] = h > 0.0f ? h * layers[l + 1].gain : 0.0f;
 #else
-            w[r].value[count] = h > 0.0f ? h : 0.0f;
+static unsigned some_of_eight(const float *p)
+{
+    const __m256 above = _mm256_cmp_ps(_mm256_loadu_ps(p), _mm256_setzero_ps(), _CMP_GT_OQ);
+    return (unsigned)_mm256_movemask_ps(above);
+}
+
+static unsigned some_of_sixteen(const float *p)
+{
+    return some_of_eight(p) | some_of_eight(p + 8) << 8;
+}
 #endif
-            w[r].index[count] = (uint16_t)i;
-            some |= h > 0.0f;
+
+/* The outputs of a layer that are above zero. */
+static void mask_of(unsigned l, const work *w, mask *m)
+{
+    const unsigned outputs = layers[l].outputs;
+    unsigned i, k;
+    for (k = 0; k < MASK; ++k) {
+        m->bits[k] = 0;
+    }
+    for (i = 0; i + 16 <= outputs; i += 16) {
+        m->bits[i / 64] |= (uint64_t)some_of_sixteen(w->raw + i) << i % 64;
+    }
+    for (; i < outputs; ++i) {
+        m->bits[i / 64] |= (uint64_t)(w->raw[i] > 0.0f) << i % 64;
+    }
+    for (m->count = k = 0; k < MASK; ++k) {
+        m->count += count_of(m->bits[k]);
+    }
+}
+
+/* Makes one list of what two rows read next; returns its length. */
+static unsigned end_both(unsigned l, work *a, work *b)
+{
+    work *const both[2] = {a, b};
+    unsigned count = 0, r, i = list_some(l, both, 2, &count);
+    for (; i < layers[l].outputs; ++i) {
+        for (r = 0; r < 2; ++r) {
+            const float h = both[r]->raw[i];
+#if HALVES
+            both[r]->value[count] = h > 0.0f ? h * layers[l + 1].gain : 0.0f;
+#else
+            both[r]->value[count] = h > 0.0f ? h : 0.0f;
+#endif
+            both[r]->index[count] = (uint16_t)i;
         }
-        count += some;
+        count += (a->raw[i] > 0.0f) | (b->raw[i] > 0.0f);
     }
     return count;
 }
 
-/* What add_layer does, of four rows with one list. */
-static void add_layers(unsigned l, unsigned first, unsigned n, work *w, unsigned from,
-                       unsigned count)
+/* Lists what the rows read next, in pairs where that pays. */
+static void end_pairs(unsigned l, work *w, unsigned rows, unsigned *count, unsigned *partner)
 {
-    const unsigned done =
-        add_together(layers[l].single + first, APART(layers[l].outputs), n, w->value + from,
-                     w->index + from, count, sizeof(work), w->raw + first);
+    const int wide = is_single(l + 1) && layers[l + 1].outputs > SIXTEEN;
+    mask of[ROWS];
     unsigned r;
-    for (r = 0; r < FOUR_ROWS && done < n; ++r) {
-        add_layer(l, first + done, n - done, w + r, from, count);
+    for (r = 0; r < rows; ++r) {
+        partner[r] = r;
+        if (wide) {
+            mask_of(l, w + r, of + r);
+        }
+    }
+    if (wide) {
+        pair_up(of, rows, (layers[l].outputs + 63) / 64, partner);
+    }
+    for (r = 0; r < rows; ++r) {
+        if (partner[r] == r) {
+            count[r] = end_layer(l, w + r);
+        } else if (partner[r] < ROWS) {
+            count[r] = count[partner[r]] = end_both(l, w + r, w + partner[r]);
+        }
     }
 }
 #endif
 
 static void networks(const float *x, unsigned rows, work *w, int *status)
 {
-    unsigned count[ROWS], l, o, c, r, most;
-#ifdef SHARED
-    int shared[(ROWS + 3) / 4] = {0};
+    unsigned count[ROWS], done = 0, l, o, c, r, most;
+#ifdef PAIRS
+    unsigned partner[ROWS];
 #endif
     for (r = 0; r < rows; ++r) {
         status[r] = read_row(x + (size_t)r * MODEL_INPUTS, w + r, count + r);
-#ifdef SHARED
-        if (r % 4 == 3) {
-            shared[r / 4] = is_wide(0) && is_one_list(w + r - 3, count + r - 3);
-        }
-#endif
     }
+#ifdef PAIRS
+    pair_inputs(w, rows, count, partner);
+#endif
     for (l = 0;; ++l) {
         const unsigned outputs = layers[l].outputs;
         for (r = most = 0; r < rows; ++r) {
             count[r] = begin_layer(l, w + r, count[r]);
             most = count[r] > most ? count[r] : most;
         }
+#ifdef FOUR_ROWS
+        done = add_narrow_layer(l, w, rows, count);
+#endif
         for (o = 0; o < outputs; o += PIECE_OUTPUTS) {
             const unsigned n = least(outputs - o, PIECE_OUTPUTS);
             for (c = 0; c < most; c += PIECE_INPUTS) {
-                for (r = 0; r < rows; ++r) {
-#ifdef SHARED
-                    if (r % 4 == 0 && shared[r / 4]) {
-                        if (c < count[r]) {
-                            add_layers(l, o, n, w + r, c, least(count[r] - c, PIECE_INPUTS));
-                        }
-                        r += 3;
+                for (r = done; r < rows; ++r) {
+                    const unsigned some = c < count[r] ? least(count[r] - c, PIECE_INPUTS) : 0;
+#ifdef PAIRS
+                    if (partner[r] == ROWS) {
+                        continue;
+                    }
+                    if (partner[r] != r) {
+                        add_both(layers[l].single + o, APART(outputs), n, w[r].value + c,
+                                 w[r].index + c, some, (partner[r] - r) * sizeof(work),
+                                 w[r].raw + o);
                         continue;
                     }
 #endif
-                    if (c < count[r]) {
-                        add_layer(l, o, n, w + r, c, least(count[r] - c, PIECE_INPUTS));
+                    if (some > 0) {
+                        add_layer(l, o, n, w + r, c, some);
                     }
                 }
             }
@@ -144,20 +206,13 @@ static void networks(const float *x, unsigned rows, work *w, int *status)
         if (l + 1 == LAYERS) {
             break;
         }
+#ifdef PAIRS
+        end_pairs(l, w, rows, count, partner);
+#else
         for (r = 0; r < rows; ++r) {
-#ifdef SHARED
-            if (r % 4 == 0 && r + 4 <= rows) {
-                shared[r / 4] = is_wide(l + 1) && are_alike(l, w + r);
-                if (shared[r / 4]) {
-                    count[r] = end_together(l, w + r);
-                    count[r + 1] = count[r + 2] = count[r + 3] = count[r];
-                    r += 3;
-                    continue;
-                }
-            }
-#endif
             count[r] = end_layer(l, w + r);
         }
+#endif
     }
 #if NARROWED
     for (r = 0; r < rows; ++r) {

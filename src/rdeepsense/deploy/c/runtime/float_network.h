@@ -145,12 +145,8 @@ static void add_layer(unsigned l, unsigned first, unsigned n, work *w, unsigned 
 #if MANY && SINGLES
 #ifdef PIECE_OUTPUTS
     if (n <= PIECE_OUTPUTS) {
-        const unsigned done = add_piece(layers[l].single + first, APART(layers[l].outputs), n,
-                                        value, index, count, w->raw + first);
-        first += done;
-        n -= done;
-    }
-    if (n == 0) {
+        add_piece(layers[l].single + first, APART(layers[l].outputs), n, value, index, count,
+                  w->raw + first);
         return;
     }
 #endif
@@ -170,7 +166,7 @@ static unsigned end_layer(unsigned l, work *w)
 {
     unsigned count = 0, i = 0;
 #ifdef LISTS_SOME
-    i = list_some(l, w, 1, &count);
+    i = list_some(l, &w, 1, &count);
     if (i == layers[l].outputs) {
         return count;
     }

@@ -142,7 +142,11 @@ static uint32_t LARGEST(sizes v)
 #else
 #define begin_lanes(bias, per, n, sum) 0
 #define shift_lanes(bias, n, sum) 0
+#if defined(__SSE2__)
+#include "int8_beside.h"
+#else
 #define largest_lanes(sum, factor, n, top) 0
+#endif
 #define byte_lanes(sum, factor, per, n, byte) 0
 #define end_lanes(sum, factor, step, bias, n, raw) 0
 #endif

@@ -1,18 +1,45 @@
 /* Many rows in bytes: block by block of a layer's outputs, whose weights stay near for all rows. */
 
-#ifdef FOUR_ROWS
-/* Groups of four neighbours: rows of one sensor, one after the other, have about the same zeros. */
-typedef struct {
-    uint16_t group[ROOM / 4];
-    unsigned count; /* 0 where each row goes by itself */
-} shared;
+#ifdef PAIRS
+#define MASKED (ROOM / 4)
+#include "pairs.h"
 
-/* Whether they have so few groups together that to read weights once for all four pays. */
-static void share(const work *w, const picked *some, unsigned groups, shared *s)
+/* The groups of a row that are not zero. */
+static void mask_of(const uint8_t *x, unsigned groups, mask *m)
 {
-    const unsigned each = some[0].count + some[1].count + some[2].count + some[3].count;
-    const unsigned all = pick_together(w->byte, sizeof(work), groups, s->group);
-    s->count = 3 * all <= each ? all : 0;
+    unsigned g, k;
+    for (k = 0; k < MASK; ++k) {
+        m->bits[k] = 0;
+    }
+    for (g = 0; g + 16 <= groups; g += 16) {
+        m->bits[g / 64] |= (uint64_t)some_of_sixteen(x + 4 * g) << g % 64;
+    }
+    for (; g < groups; ++g) {
+        m->bits[g / 64] |= (uint64_t)(four_of(x + 4 * g) != 0) << g % 64;
+    }
+    for (m->count = k = 0; k < MASK; ++k) {
+        m->count += count_of(m->bits[k]);
+    }
+}
+
+/* Lists what the rows read of a layer, in pairs where that pays. */
+static void pick_pairs(work *w, unsigned rows, unsigned groups, picked *some, unsigned *partner)
+{
+    mask of[ROWS];
+    unsigned r;
+    for (r = 0; r < rows; ++r) {
+        mask_of(w[r].byte, groups, of + r);
+    }
+    pair_up(of, rows, (groups + 63) / 64, partner);
+    for (r = 0; r < rows; ++r) {
+        if (partner[r] == r) {
+            some[r] = pick(w[r].byte, groups, w[r].room.group);
+        } else if (partner[r] < ROWS) {
+            some[r] =
+                pick_both(w[r].byte, (partner[r] - r) * sizeof(work), groups, w[r].room.group);
+            some[partner[r]] = some[r];
+        }
+    }
 }
 #endif
 
@@ -23,8 +50,8 @@ static void networks(const float *x, unsigned rows, work *w, int *status)
 #ifdef SKIPPING
     picked some[ROWS];
 #endif
-#ifdef FOUR_ROWS
-    shared fours[(ROWS + 3) / 4];
+#ifdef PAIRS
+    unsigned partner[ROWS];
 #endif
     for (r = 0; r < rows; ++r) {
         status[r] = read_row(x + (size_t)r * MODEL_INPUTS, w + r);
@@ -49,25 +76,34 @@ static void networks(const float *x, unsigned rows, work *w, int *status)
     for (l = 1; l < LAYERS; ++l) {
         for (r = 0; r < rows; ++r) {
             step[r] = begin_layer(l, w + r, step[r]);
-#ifdef SKIPPING
-            some[r] = pick(w[r].byte, layers[l].groups, w[r].room.group);
-#endif
-#ifdef FOUR_ROWS
-            if (r % 4 == 3) {
-                share(w + r - 3, some + r - 3, layers[l].groups, fours + r / 4);
-            }
-#endif
         }
+#ifdef FEW
+        if (FEW(layers[l].outputs)) {
+            for (r = 0; r < rows; ++r) {
+                add_few(layers[l].weight, w[r].byte, layers[l].groups, layers[l].outputs, w[r].sum);
+            }
+            continue;
+        }
+#endif
+#ifdef PAIRS
+        pick_pairs(w, rows, layers[l].groups, some, partner);
+#else
+#ifdef SKIPPING
+        for (r = 0; r < rows; ++r) {
+            some[r] = pick(w[r].byte, layers[l].groups, w[r].room.group);
+        }
+#endif
+#endif
         for (o = 0; o < layers[l].outputs; o += BLOCK) {
             const unsigned n = block_of(layers[l].outputs, o);
             const int8_t *from = layers[l].weight + (size_t)4 * layers[l].groups * o;
             for (r = 0; r < rows; ++r) {
-#ifdef FOUR_ROWS
-                const shared *s = fours + r / 4;
-                if (n > 32 && r % 4 == 0 && r + 4 <= rows && s->count > 0) {
-                    add_together(from, w[r].byte, sizeof(work), s->group, s->count, n,
+#ifdef PAIRS
+                if (n > 32 && partner[r] != r) {
+                    if (partner[r] < ROWS) {
+                        add_both(from, w[r].byte, (partner[r] - r) * sizeof(work), some + r, n,
                                  w[r].sum + o);
-                    r += 3;
+                    }
                     continue;
                 }
 #endif

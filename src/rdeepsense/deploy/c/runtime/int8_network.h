@@ -26,30 +26,7 @@ typedef char scratch_fits[sizeof(work) == MODEL_SCRATCH_BYTES ? 1 : -1];
 static float largest(const int32_t *restrict sum, const float *restrict factor, unsigned n,
                      float top)
 {
-    unsigned i = 0;
-#if defined(__SSE2__)
-    /* Compilers keep the order of comparisons, and one at a time. */
-    __m128 part[4];
-    float each[4];
-    unsigned j;
-    for (j = 0; j < 4; ++j) {
-        part[j] = _mm_set1_ps(top);
-    }
-    for (; i + 16 <= n; i += 16) {
-        for (j = 0; j < 4; ++j) {
-            const void *four = sum + i + 4 * j;
-            const __m128 h = _mm_cvtepi32_ps(_mm_loadu_si128((const __m128i *)four));
-            part[j] = _mm_max_ps(part[j], _mm_mul_ps(h, _mm_loadu_ps(factor + i + 4 * j)));
-        }
-    }
-    part[0] = _mm_max_ps(_mm_max_ps(part[0], part[1]), _mm_max_ps(part[2], part[3]));
-    _mm_storeu_ps(each, part[0]);
-    for (j = 0; j < 4; ++j) {
-        top = each[j] > top ? each[j] : top;
-    }
-#else
-    i = largest_lanes(sum, factor, n, &top);
-#endif
+    unsigned i = largest_lanes(sum, factor, n, &top);
     UNROLLED
     for (; i < n; ++i) {
         if (sum[i] > 0) {

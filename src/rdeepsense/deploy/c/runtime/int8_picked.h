@@ -2,9 +2,16 @@
 
 static void add_products(const layer *l, const uint8_t *x, uint16_t *room, int32_t *restrict sum)
 {
-    const picked p = pick(x, l->groups, room);
     const int8_t *w = l->weight;
+    picked p;
     unsigned o;
+#ifdef FEW
+    if (FEW(l->outputs)) {
+        add_few(w, x, l->groups, l->outputs, sum);
+        return;
+    }
+#endif
+    p = pick(x, l->groups, room);
     for (o = 0; o < l->outputs; o += BLOCK) {
         const unsigned n = block_of(l->outputs, o);
         add_some(w, x, &p, n, sum + o);
