@@ -1,9 +1,11 @@
 """Many rows in C against torch and ONNX Runtime, on one thread.
 
-    OMP_NUM_THREADS=1 python benchmarks/latency_many.py [--rows 4096] [--rounds 20]
+    OMP_NUM_THREADS=1 python benchmarks/latency_many.py [--rows 4096] [--rounds 20] [--like avx2]
 
 Net A of `latency.py`, 16-500-500-500-4. All forms take turns in every round, and of each the best
-round counts, so a busy machine slows all alike. The peers get rows that are scaled already.
+round counts, so a busy machine slows all alike. The peers get rows that are scaled already, and no
+row is like the one before. With --like avx2 all run as on a core with AVX2 and nothing later, see
+`older_core.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import latency
 import latency_peers
 import latency_profile
 import numpy as np
+import older_core
 import torch
 
 from rdeepsense.deploy.c.called import CompiledRunner
@@ -83,7 +86,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=4_096)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--like", choices=("avx2",), help="without AVX-512")
     arguments = parser.parse_args()
+    if arguments.like and older_core.FOLDER not in os.environ:
+        with tempfile.TemporaryDirectory() as folder:
+            older_core.restart(Path(folder), arguments.like)
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
     print(f"{machine()}; int8 with {latency_profile.instruction_set()}")
