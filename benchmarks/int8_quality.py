@@ -1,6 +1,6 @@
 """What int8 costs in quality, and what fine-tuning gives back.
 
-    python benchmarks/int8_quality.py [--rows 6000] [--hidden 64 64] [--drop-prob P]
+    python benchmarks/int8_quality.py [--rows 6000] [--hidden 64 64] [--drop-prob P] [--seed 0]
 
 A model is fitted on each of the four simulated tasks of the paper and on two laws with hardly any
 noise, where a byte is coarse beside the predicted std. Rows of another seed: on half of them ranges
@@ -62,9 +62,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=6_000)
     parser.add_argument("--hidden", type=int, nargs="+", default=[64, 64])
     parser.add_argument("--drop-prob", type=float, help="default: that of the estimator")
+    parser.add_argument("--seed", type=int, default=0, help="of the models")
     arguments = parser.parse_args()
     settings: dict[str, Any] = {"hidden": tuple(arguments.hidden)}
-    settings |= {"random_state": 0, "verbose": False}
+    settings |= {"random_state": arguments.seed, "verbose": False}
     if arguments.drop_prob is not None:
         settings["drop_prob"] = arguments.drop_prob
     print(f"simulated data, {arguments.rows} rows to fit, {arguments.hidden} hidden units")

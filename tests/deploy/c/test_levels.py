@@ -31,6 +31,8 @@ LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 X86_HERE = platform.machine() in ("x86_64", "AMD64")
 MANY_ROWS = (HERE / "many_rows.c").read_text()
+# Frames that gcc 13 moves off the stack are not where it takes wide registers to be (PR 110027).
+ON_STACK = ["env", "ASAN_OPTIONS=detect_stack_use_after_return=0"]
 SANITISED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 NATIVE = ("-O3", "-march=native", "-ffp-contract=off")
 PATHS = [
@@ -130,7 +132,7 @@ def test_many_rows_stay_within_their_tables(cc: str, dtype: str, tmp_path: Path)
         (folder / "many_rows.c").write_text(MANY_ROWS)
         run_cc(folder, cc, *flags, "-DTIMES=1", "rows.c", "model.c", "weights.c", "-o", "alone")
         run_cc(folder, cc, *flags, "many_rows.c", "many.c", "many_weights.c", "-o", "many")
-        assert run(["./many"], folder) == run(["./alone"], folder), (widths, march)
+        assert run([*ON_STACK, "./many"], folder) == run([*ON_STACK, "./alone"], folder), widths
 
 
 def test_levels_are_chosen() -> None:

@@ -8,7 +8,7 @@
 #ifndef PIECE_OUTPUTS
 #define PIECE_OUTPUTS 64
 #endif
-#define PIECE_INPUTS 64 /* of a row's list */
+#define PIECE_INPUTS 48 /* of a row's list */
 
 static unsigned least(unsigned a, unsigned b)
 {

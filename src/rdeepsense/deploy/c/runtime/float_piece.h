@@ -1,10 +1,10 @@
-/* Of many rows: products of a piece of 64 outputs, whose sums stay in registers. They are added one
-   after the other, as in add_singles, so that the numbers of a row are the same to the bit. */
+/* Of many rows: products of a piece of the outputs, whose sums stay in registers. They are added
+   one after the other, as in add_singles, so that the numbers of a row are the same to the bit. */
 
 #if defined(__FMA__) && defined(__AVX2__) && defined(__OPTIMIZE__)
 #if defined(__AVX512F__)
-#define PIECE_OUTPUTS 64
-#define AT_ONCE 64 /* outputs whose sums of two rows fit */
+#define PIECE_OUTPUTS 128
+#define AT_ONCE 128 /* outputs whose sums of two rows fit registers */
 #define WIDE 16
 typedef __m512 wide;
 typedef __mmask16 some_of;
@@ -89,14 +89,24 @@ INLINED void add_outputs(const float *from, size_t high, unsigned n, const float
     for (; n >= AT_ONCE; n -= AT_ONCE, from += AT_ONCE, sum += AT_ONCE) {
         add_sixteens(from, high, value, index, count, apart, rows, AT_ONCE / SIXTEEN, 0, sum);
     }
-    if (AT_ONCE > 3 * SIXTEEN && n > 3 * SIXTEEN) {
-        add_sixteens(from, high, value, index, count, apart, rows, 3, n - 3 * SIXTEEN, sum);
-    } else if (n > 2 * SIXTEEN) {
-        add_sixteens(from, high, value, index, count, apart, rows, 2, n - 2 * SIXTEEN, sum);
-    } else if (n > SIXTEEN) {
-        add_sixteens(from, high, value, index, count, apart, rows, 1, n - SIXTEEN, sum);
-    } else if (n > 0) {
-        add_sixteens(from, high, value, index, count, apart, rows, 0, n, sum);
+    switch ((n + SIXTEEN - 1) / SIXTEEN) {
+#define LAST(k)                                                                              \
+    case k + 1:                                                                              \
+        add_sixteens(from, high, value, index, count, apart, rows, k, n - k * SIXTEEN, sum); \
+        break;
+        LAST(0)
+        LAST(1)
+        LAST(2)
+#if defined(__AVX512F__)
+        LAST(3)
+        LAST(4)
+        LAST(5)
+        LAST(6)
+        LAST(7)
+#endif
+#undef LAST
+    default:
+        break;
     }
 }
 
