@@ -143,7 +143,7 @@ static uint32_t LARGEST(sizes v)
 #define begin_lanes(bias, per, n, sum) 0
 #define shift_lanes(bias, n, sum) 0
 #if defined(__SSE2__)
-#include "int8_beside.h"
+#include "int8_largest.h"
 #else
 #define largest_lanes(sum, factor, n, top) 0
 #endif

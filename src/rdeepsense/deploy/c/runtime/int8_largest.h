@@ -1,5 +1,5 @@
-/* What a layer does beside its products, on x86. Compilers do most of it by vectors, but keep
-   comparisons in order, one at a time; with AVX-512 masks leave no number over either. */
+/* The largest of a layer's sums, on x86. What else a layer does beside its products compilers do by
+   vectors, but comparisons they keep in order, one at a time. */
 #include <immintrin.h>
 
 #if defined(__AVX512F__) && !defined(ONLY_256_BITS)
@@ -28,7 +28,6 @@ static unsigned largest_lanes(const int32_t *restrict sum, const float *restrict
     *top = _mm512_reduce_max_ps(_mm512_max_ps(part[0], part[1]));
     return n;
 }
-
 #else
 #if defined(__AVX2__)
 #define REALS 8
