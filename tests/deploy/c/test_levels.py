@@ -121,7 +121,8 @@ def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("cc", COMPILERS)
 def test_many_rows_stay_within_their_tables(cc: str, dtype: str, tmp_path: Path) -> None:
     """Widths that fill no register, and the bits of rows alone; gcc's sanitisers find nothing."""
-    for widths, march in [((5, 70, 131, 4), "native"), ((9, 37, 130, 36), "x86-64-v3")]:
+    paths = [((5, 70, 131, 4), "native"), ((9, 37, 130, 36), "x86-64-v3")]
+    for widths, march in paths[dtype == "float16" :]:  # of which one path takes as long as both
         flags = [*STRICT, f"-march={march if X86_HERE else 'native'}", "-O1"]
         flags += SANITISED if cc == "gcc" else []
         folder = tmp_path / march
