@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import rdeepsense as rds
 
 # All of the search, in fewer epochs than the default unless there is time.
-SHORT: dict[str, Any] = {} if os.environ.get("RDEEPSENSE_LONG") else {"epochs": 30}
+SHORT: dict[str, Any] = {} if os.environ.get("RDEEPSENSE_LONG") else {"epochs": 15}
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 20, "device": "cpu"}
 ESTIMATORS = [
     rds.RDeepSenseRegressor(**SHORT),

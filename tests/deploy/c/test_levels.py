@@ -33,7 +33,7 @@ X86_HERE = platform.machine() in ("x86_64", "AMD64")
 MANY_ROWS = (HERE / "many_rows.c").read_text()
 # Frames that gcc 13 moves off the stack are not where it takes wide registers to be (PR 110027).
 ON_STACK = ["env", "ASAN_OPTIONS=detect_stack_use_after_return=0"]
-SANITISED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITISED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 NATIVE = ("-O3", "-march=native", "-ffp-contract=off")
 PATHS = [
     ("-O1",), ("-O1", "-mavx2"), (*NATIVE, "-DONLY_256_BITS"), (*NATIVE, "-mno-avx512f"), NATIVE,
