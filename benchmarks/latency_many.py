@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/latency_many.py [--rows 4096] [--rounds 20] [--like avx2]
 
 Net A of `latency.py`, 16-500-500-500-4. All forms take turns in every round, and of each the best
-round counts, so a busy machine slows all alike. The peers get rows that are scaled already, and no
-row is like the one before. With --like avx2 all run as on a core with AVX2 and nothing later, see
+round counts, so a busy machine slows all alike. Rows lie in no order; the peers get them
+scaled already. With --like avx2 all run as on a core with AVX2 and nothing later, see
 `older_core.py`.
 """
 
