@@ -1,12 +1,15 @@
-# `make demo` shows the library at work, `make test` checks all of it.
-# Both need Python 3.11 or later and make what else they need in .venv.
+# `make demo` shows the library at work, `make test` checks it, `make test-all` takes longer.
+# They need Python 3.11 or later and install everything else into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CODE := src tests benchmarks docs typings
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+# The markers of tests that only `make test-all` runs; tests/README.md explains them.
+LONGER := slow or ray or compilers or docs
 
-.PHONY: demo web test lint types tests wheel docs bench fuzz clean test-docs test-device device-tools
+.PHONY: demo web test test-all test-longer lint types tests wheel docs bench fuzz clean test-device device-tools
 .NOTPARALLEL:
 
 demo: .venv/.with-cli,report,gp
@@ -18,11 +21,22 @@ web: .venv/.with-cli,web
 	@echo "== Web: activities told live, in the browser"
 	$(BIN)/rdeepsense demo --web --out demo
 
-test: lint types tests wheel
+test: lint types tests
 	@echo "== All checks passed"
 
+test-all: test test-longer
+	@echo "== All checks passed, the longer ones too"
+
+# What `make test` leaves out. Emulated devices need root, or sudo, to install Debian packages.
+test-longer: .venv/.with-dev
+	@echo "== Longer tests: Ray, compilers, long pages of the documentation"
+	$(PYTEST) --durations=15 -m "$(LONGER)"
+	@$(MAKE) --no-print-directory wheel docs
+	@if $(MAKE) --no-print-directory device-tools; then $(MAKE) --no-print-directory test-device; \
+	else echo "Skipped test-device: its tools cannot be installed here"; fi
+
 lint: .venv/.with-dev
-	@echo "== Lint: ruff, and the floors of the house"
+	@echo "== Lint: ruff, and the layers by import-linter"
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/lint-imports
@@ -33,12 +47,7 @@ types: .venv/.with-dev
 
 tests: .venv/.with-dev
 	@echo "== Tests: pytest on two cores, one thread each"
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=15 -m "not slow_docs"
-
-# Those pages of the documentation whose code takes minutes.
-test-docs: .venv/.with-dev
-	@echo "== Documentation: the code of its longer pages"
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=15 -m slow_docs tests/docs
+	$(PYTEST) --durations=15 -m "not ($(LONGER) or targets)"
 
 # One shell, so that the trap takes the environment away whether the check passes or not.
 wheel: .venv/.with-dev
