@@ -1,13 +1,17 @@
-"""What every test may rely on: one thread, reproducible examples in CI, the real data."""
+"""What every test may rely on: one thread, its own random numbers, a clean process, the real data."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import random
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -27,6 +31,58 @@ SLOW = "slow block"
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
              "--disable-component-update", "--disable-sync", "--no-first-run"]  # fmt: skip
+
+
+def _seed(name: str) -> int:
+    """Return a seed that depends on a test's name alone, not on the tests before it."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A random generator seeded by the test's own id."""
+    return np.random.default_rng(_seed(request.node.nodeid))
+
+
+def _process_state() -> dict[str, Any]:
+    """Return what all tests of a process share and a test could leave changed."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    state: dict[str, Any] = {"os.environ": environment, "os.getcwd()": os.getcwd()}
+    if (torch := sys.modules.get("torch")) is not None:
+        state |= {
+            "torch.get_num_threads()": torch.get_num_threads(),
+            "torch.get_default_dtype()": torch.get_default_dtype(),
+            "torch.get_float32_matmul_precision()": torch.get_float32_matmul_precision(),
+            "torch.is_grad_enabled()": torch.is_grad_enabled(),
+            "torch.are_deterministic_algorithms_enabled()": (
+                torch.are_deterministic_algorithms_enabled()
+            ),
+        }
+    return state
+
+
+@pytest.fixture(autouse=True)
+def isolated(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Seed the process-wide generators, and fail a test that leaves process-wide state changed."""
+    seed = _seed(request.node.nodeid)
+    random.seed(seed)
+    np.random.seed(seed)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(seed)
+    before = _process_state()
+    yield
+    after = _process_state()
+    changed = {
+        name: (value, after[name]) for name, value in before.items() if after[name] != value
+    }
+    if changed:
+        if "os.environ" in changed:
+            os.environ.clear()
+            os.environ.update(before["os.environ"])
+        os.chdir(before["os.getcwd()"])
+        if torch is not None:
+            torch.set_num_threads(before["torch.get_num_threads()"])
+        pytest.fail(f"the test left process-wide state changed: {changed}")
 
 
 @pytest.fixture(scope="session")

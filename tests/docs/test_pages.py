@@ -8,7 +8,7 @@ Markers in the Markdown, which no reader sees:
 
 - ``<!--- skip: next "reason" -->`` before a block that cannot run here,
 - ``<!--- skip: next if(quick, reason="...") -->`` before one that takes long: a second test runs
-  the whole of such a page, and ``-m "not slow_docs"`` leaves it out,
+  the whole of such a page, and ``-m "not docs"`` leaves it out,
 - ``<!--- invisible-code-block: python ... -->`` for data that a block assumes; `hurry(most_rows)`
   there makes a long program short: few simulated rows, and one epoch on them.
 """
@@ -152,7 +152,7 @@ def test_every_block_of_the_page_runs(
     run(page, True, record_property, monkeypatch)
 
 
-@pytest.mark.slow_docs
+@pytest.mark.docs
 @pytest.mark.parametrize("page", SLOW_PAGES, ids=lambda page: page.stem)
 def test_the_slow_blocks_run_too(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Record
