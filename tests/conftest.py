@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,22 @@ def browser() -> Iterator[Any]:
         started = running.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
         yield started
         started.close()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the first cases of a test marked `everyday(cases, reason)` to `make test`.
+
+    All later cases of the parametrized test get the marker named by `reason`.
+    """
+    seen: Counter[str] = Counter()
+    for item in items:
+        if (everyday := item.get_closest_marker("everyday")) is not None:
+            cases, reason = everyday.args
+            function = item.nodeid.partition("[")[0]
+            if seen[function] >= cases:
+                item.add_marker(reason)
+            seen[function] += 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

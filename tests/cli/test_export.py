@@ -270,6 +270,7 @@ def test_too_large_a_change_writes_nothing(run: Any, model: Path, csv: Path) -> 
     assert sorted(p.name for p in Path().iterdir()) == ["data.csv", "model"]
 
 
+@pytest.mark.slow
 @needs_cc
 def test_fine_tuning_brings_int8_within_the_bound(run: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

@@ -51,6 +51,7 @@ def agree(found: Any, wanted: Any, bound: float) -> None:
         assert np.abs(found - wanted).max() < 10 * bound
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.parametrize("seed", range(6))
 def test_every_form_says_the_same(seed: int, tmp_path: Path) -> None:
     drawn = draw(seed, widest=40, most=8)
@@ -77,6 +78,7 @@ def test_every_form_says_the_same(seed: int, tmp_path: Path) -> None:
         agree([p for p in compiled.runner.run(rows)[:2] if p is not None], wanted, 1e-4)
 
 
+@pytest.mark.everyday(3, "compilers")
 @needs_cc
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", range(4))

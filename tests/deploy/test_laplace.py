@@ -89,6 +89,7 @@ def by_onnx(folded: Folded, X: Any) -> Any:
     return np.stack(session.run([*names, "epistemic"], {"x": X}))
 
 
+@pytest.mark.everyday(3, "compilers")
 @pytest.mark.parametrize("seed", range(12))
 def test_random_models_say_what_torch_does(seed: int, tmp_path: Path) -> None:
     drawn = give_laplace(draw(seed, widest=60, most=12, periodic=seed >= 9), seed)
@@ -234,6 +235,7 @@ def test_without_the_option_nothing_is_said_of_it(gaussian: Any, tmp_path: Path)
     assert "int model_predict(const float *x, float *probs, float *epistemic, void *" in said
 
 
+@pytest.mark.everyday(1, "compilers")
 @needs_cc
 @pytest.mark.parametrize(("seed", "dtype"), [(0, "float32"), (2, "float16"), (4, "float32")])
 def test_sanitisers_find_nothing(seed: int, dtype: str, tmp_path: Path) -> None:
@@ -300,6 +302,7 @@ def test_missing_inputs(tmp_path: Path) -> None:
     agree(by_c(filling, gaps, "float32", tmp_path / "b"), wanted, BOUND)
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("likelihood", ["student", "categorical"])
 def test_compiled(likelihood: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ def source_of(drawn: Drawn, dtype: str, **more: Any) -> Source:
     return Source(folded, prepare(folded, dtype, drawn.X.astype(np.float32)), **more)
 
 
+@pytest.mark.everyday(4, "compilers")
 @pytest.mark.parametrize("seed", MODELS)
 def test_random_models_agree_with_torch(seed: int, tmp_path: Path) -> None:
     drawn = draw(seed, *((700, 300) if LONG else (200, 16)))
@@ -105,6 +106,7 @@ def test_int8_units_that_fire_together_are_skipped_exactly(tmp_path: Path) -> No
         assert np.array_equal(one, found[0])
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("widths", [(1, 1, 2), (1, 3, 1, 2), (3, 5, 2), (5, 7, 9, 2)], ids=str)
 def test_tiny_int8_models_compile_without_a_warning(
     widths: tuple[int, ...], tmp_path: Path
@@ -162,6 +164,7 @@ int main(void)
 """
 
 
+@pytest.mark.everyday(3, "compilers")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", [0, 1, 2, 11])
 def test_sanitisers_find_nothing(seed: int, dtype: str, tmp_path: Path) -> None:
@@ -346,6 +349,7 @@ def test_units_of_float32_that_cannot_hold_them_are_refused() -> None:
         prepare(tiny, "float32", np.zeros((0, folded.facts.inputs)))
 
 
+@pytest.mark.compilers
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_valgrind_finds_nothing(small: tuple[Source, Path, Drawn]) -> None:
     _, folder, _ = small

@@ -86,6 +86,7 @@ def test_the_command_says_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "float32        layer 0, 2: half floats are too coarse\n" in capsys.readouterr().out
 
 
+@pytest.mark.everyday(1, "compilers")
 @needs_cc
 @pytest.mark.parametrize("laplace", [False, True])
 def test_the_c_of_a_mixture_agrees(laplace: bool, tmp_path: Path) -> None:

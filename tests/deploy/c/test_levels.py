@@ -40,6 +40,7 @@ PATHS = [
 ]  # fmt: skip
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.skipif(not X86_HERE, reason="paths of x86")
 @pytest.mark.parametrize("seed", range(200 if LONG else 20))
 def test_random_models_have_the_same_bits_on_every_path(seed: int, tmp_path: Path) -> None:
@@ -69,6 +70,7 @@ def same(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
     return np.array_equal(a.view(np.uint32), b.view(np.uint32))
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "mixed", "int8", "laplace"])
 def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One by one, together, in threads: the same bits, at every level that runs here."""
@@ -117,6 +119,7 @@ def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
         assert same(at["avx2"], at["avx512"])
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("cc", COMPILERS)
 def test_many_rows_stay_within_their_tables(cc: str, dtype: str, tmp_path: Path) -> None:

@@ -144,6 +144,7 @@ CASES = [(name, dtype, False) for name in LINKS for dtype in ("float32", "float1
 CASES += [(name, dtype, True) for name in LINKS for dtype in ("float32", "float16")]
 
 
+@pytest.mark.everyday(8, "compilers")
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize(("name", "dtype", "laplace"), CASES)
 def test_c_computes_the_link(name: str, dtype: str, laplace: bool, tmp_path: Path) -> None:

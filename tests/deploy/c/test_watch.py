@@ -29,6 +29,7 @@ def table(seed: int) -> Any:
     return draw(seed, widest=40, most=30)
 
 
+@pytest.mark.everyday(3, "compilers")
 @pytest.mark.parametrize("drawn", [table, draw_deepsense, draw_own], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("seed", MODELS)
 def test_c_flags_what_python_flags(drawn: Callable[[int], Any], seed: int, tmp_path: Path) -> None:
@@ -59,6 +60,7 @@ def test_c_flags_what_python_flags(drawn: Callable[[int], Any], seed: int, tmp_p
         run_cc(folder, folder / "s")
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("seed", [2, 3])
 def test_a_stream_is_told_what_its_window_is_told(seed: int, tmp_path: Path) -> None:
     model = draw_deepsense(seed)

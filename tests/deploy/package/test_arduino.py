@@ -24,6 +24,7 @@ def printed(line: str) -> tuple[str, float]:
     return word, float(number)
 
 
+@pytest.mark.everyday(1, "compilers")
 @both
 def test_a_table_is_predicted(packages: Path, compilers: tuple[str, str], tmp_path: Path) -> None:
     program = build(compilers, packages / "level", "predict", tmp_path / "level", 1)
@@ -92,6 +93,7 @@ def test_a_motion_sensor_is_a_stream(
             assert printed(said)[1] == pytest.approx(decision.probability, abs=0.0006)
 
 
+@pytest.mark.everyday(2, "compilers")
 @both
 @pytest.mark.parametrize("name", NAMES)
 def test_stored_rows_are_replayed(
@@ -118,6 +120,7 @@ def test_the_rows_are_really_compared(compilers: tuple[str, str], tmp_path: Path
     assert run([program]).splitlines()[-1] == "replay failed"
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize(
     ("name", "dtype"), [("tank", "float16"), ("tank", "int8"), ("steps", "int8")]
 )

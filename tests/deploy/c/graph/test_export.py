@@ -143,6 +143,7 @@ def test_other_networks_and_their_refusals(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 def test_its_forms_are_profiled(classifier: Any) -> None:
     chosen = ["onnxruntime", "c-float32", "c-int8", "c-exact", "c-running", "point", "c-float16"]

@@ -59,6 +59,7 @@ def apart(drawn: DrawnWindows, X: Any, found: Any) -> float:
     return float(np.abs(told - wanted).max() / wanted.std())
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.parametrize("draw", [draw_deepsense, draw_own])
 @pytest.mark.parametrize("seed", MODELS)
 def test_random_networks_agree_with_torch(
@@ -138,6 +139,7 @@ FEW: dict[str, nn.Module] = {
 }  # fmt: skip
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.parametrize("name", FEW)
 def test_networks_of_few_kinds_compile_without_a_warning(name: str, tmp_path: Path) -> None:
     """What a network has none of leaves nothing behind that is not used; NaN counts as the mean."""
@@ -286,6 +288,7 @@ WAYS = {
 }
 
 
+@pytest.mark.compilers
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="these levels are of x86")
 @pytest.mark.parametrize("draw", [draw_deepsense, draw_own])
 def test_every_register_and_number_of_rows_agrees(

@@ -47,6 +47,7 @@ def test_the_cheapest_way_that_equals_the_window_is_taken() -> None:
         Sampled.of(sampling(HOP), None, None, "running")
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize("way", ["exact", "running", "window"])
@@ -141,6 +142,7 @@ def test_what_takes_no_samples_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize("way", ["exact", "running", "window"])
 def test_the_runtime_compiles_as_it_lies(way: str, tmp_path: Path) -> None:

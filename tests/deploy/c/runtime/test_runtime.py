@@ -32,6 +32,7 @@ def test_the_example_is_what_the_generator_writes() -> None:
         assert (EXAMPLE / name).read_text() == text, name
 
 
+@pytest.mark.everyday(1, "compilers")
 @needs_cc
 @pytest.mark.parametrize("cc", COMPILERS)
 def test_it_compiles_and_passes_its_self_test_as_it_lies(cc: str, tmp_path: Path) -> None:
@@ -42,6 +43,7 @@ def test_it_compiles_and_passes_its_self_test_as_it_lies(cc: str, tmp_path: Path
         run_cc(tmp_path, cc, *STRICT, *flags, "-c", path)
 
 
+@pytest.mark.everyday(2, "compilers")
 @needs_cc
 @pytest.mark.parametrize("cc", COMPILERS)
 @pytest.mark.parametrize("classes", [0, 1])
@@ -64,6 +66,7 @@ def test_the_mixture_compiles_as_it_lies(cc: str, classes: int, tmp_path: Path) 
         run_cc(tmp_path, cc, *STRICT, *flags, "-c", name)
 
 
+@pytest.mark.everyday(1, "compilers")
 @needs_cc
 @pytest.mark.parametrize("seed", range(8))
 def test_every_switch_gives_what_the_assembled_file_gives(seed: int, tmp_path: Path) -> None:
@@ -99,15 +102,17 @@ BUILDS = [(cc, flags) for cc in COMPILERS for flags in PLAIN] + [("gcc", SANITIS
 LEVELS = [(cc, flags) for cc in COMPILERS for flags in FEWER] + [("gcc", [*SANITISED, "-mavx2"])]
 
 
+@pytest.mark.everyday(8, "compilers")
 @needs_cc
-@pytest.mark.parametrize(("cc", "flags"), BUILDS, ids=str)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("cc", "flags"), BUILDS, ids=str)
 def test_the_tests_in_c_pass(name: str, cc: str, flags: list[str], tmp_path: Path) -> None:
     files = [HERE / f"{name}_test.c", f"-I{RUNTIME}", "-lm", "-o", name]
     run_cc(tmp_path, cc, *STRICT, *stated(), *flags, *files)
     run_cc(tmp_path, tmp_path / name)
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.skipif(not X86, reason="the processor has no levels")
 @pytest.mark.parametrize(("cc", "flags"), LEVELS, ids=str)
 def test_every_level_of_x86_has_the_same_sums(cc: str, flags: list[str], tmp_path: Path) -> None:
