@@ -1,4 +1,4 @@
-"""What every test may rely on: one thread, its own random numbers, a clean process, the real data."""
+"""What every test relies on: one thread, its own random numbers, a clean process, real data."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[None]:
     before = _process_state()
     yield
     after = _process_state()
-    changed = {
-        name: (value, after[name]) for name, value in before.items() if after[name] != value
-    }
+    changed = {name: (value, after[name]) for name, value in before.items() if after[name] != value}
     if changed:
         if "os.environ" in changed:
             os.environ.clear()
