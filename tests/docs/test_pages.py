@@ -36,6 +36,7 @@ from rdeepsense.experiments.tasks import known_truth
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG = ("watch", "windows", "in-life", "cluster")  # pages that take more than a few seconds
 SLOW_BLOCK = 5.0  # seconds
 INFO = re.compile(r'(?P<language>[\w-]*)(?: title="(?P<title>[\w.]+)")?[ \t]*$\n', re.MULTILINE)
 
@@ -144,7 +145,11 @@ def run(page: Path, quick: bool, record: Record, monkeypatch: pytest.MonkeyPatch
             record("slow block", f"{seconds:6.1f} s  {place}")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.docs) if p.stem in LONG else p for p in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_every_block_of_the_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:

@@ -40,6 +40,7 @@ def test_a_backend_that_is_active(jobs: int) -> None:
         assert sorted(rds.Joblib().run_each(WORK), key=by_number) == FOUND
 
 
+@pytest.mark.ray
 def test_jobs_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     from rdeepsense.engines import joblib as module
 
@@ -60,6 +61,7 @@ def test_jobs_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
         rds.Joblib(0)
 
 
+@pytest.mark.ray
 def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
     work = [Dying(tmp_path / "log", 9), Square(1)]
     with pytest.raises(rds.RDeepSenseError, match="run the same again to go on"):

@@ -39,6 +39,7 @@ def test_a_process_that_dies_is_told() -> None:
         list(Local(2).run_each(cells))
 
 
+@pytest.mark.ray
 def test_workers_end_with_a_killed_parent() -> None:
     with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -62,6 +63,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.ray
 @pytest.mark.parametrize("group", [False, True], ids=["the parent alone", "as at a terminal"])
 def test_ctrl_c_ends_the_workers_without_a_word_of_theirs(group: bool) -> None:
     with subprocess.Popen(

@@ -23,7 +23,7 @@ from rdeepsense.experiments.uci.datafile import DataSet
 from rdeepsense.experiments.uci.run import cells_of, run_cells
 from rdeepsense.progress import Silent
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.usefixtures("two_cores")]
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("two_cores")]
 
 
 def test_each_piece_has_its_result_or_its_failure() -> None:

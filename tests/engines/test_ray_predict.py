@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from rdeepsense.cli.app import app
 
 
+@pytest.mark.ray
 @pytest.mark.usefixtures("two_cores")
 def test_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # workers stand elsewhere

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import resource
 import numpy as np
@@ -28,6 +30,7 @@ print((peak() - before) / (X.nbytes + y.nbytes))
 """
 
 
+@pytest.mark.slow
 def test_two_million_rows() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False

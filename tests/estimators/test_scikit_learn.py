@@ -13,17 +13,16 @@ import rdeepsense as rds
 # All of the search, in fewer epochs than the default unless there is time.
 SHORT: dict[str, Any] = {} if os.environ.get("RDEEPSENSE_LONG") else {"epochs": 15}
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 20, "device": "cpu"}
-ESTIMATORS = [
-    rds.RDeepSenseRegressor(**SHORT),
-    rds.RDeepSenseClassifier(**SHORT),
+DEFAULTS = [rds.RDeepSenseRegressor(**SHORT), rds.RDeepSenseClassifier(**SHORT)]
+BASELINES = [
     rds.MCDropRegressor(samples=5, **SMALL),
     rds.MCDropClassifier(samples=5, **SMALL),
     rds.SSPRegressor(members=2, **SMALL),
     rds.SSPClassifier(members=2, **SMALL),
 ]
 CHECKS = [
-    pytest.param(estimator, check, id=f"{type(estimator).__name__}-{i}")
-    for whole in ESTIMATORS
+    pytest.param(estimator, check, id=f"{type(estimator).__name__}-{i}", marks=marks)
+    for whole, marks in [(e, ()) for e in DEFAULTS] + [(e, pytest.mark.slow) for e in BASELINES]
     for i, (estimator, check) in enumerate(estimator_checks_generator(whole))
 ]
 

@@ -171,6 +171,7 @@ def test_what_the_clock_cut_can_be_taken_up(tmp_path: Path) -> None:
     assert resumed.predict_dist(X) == whole.predict_dist(X)
 
 
+@pytest.mark.slow
 def test_an_ensemble_has_the_network_that_a_single_one_has() -> None:
     """Both choose by the same trials, so their networks differ in nothing but chance."""
     X, y = bent(220)

@@ -106,6 +106,7 @@ def test_classes_too(folder: Path, tmp_path: Path, jobs: Any) -> None:
     assert comparable(made[0], tmp_path / "a") == comparable(made[1], tmp_path / "b")
 
 
+@pytest.mark.ray
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_two_workers(folder: Path, tmp_path: Path, jobs: Any) -> None:
     """Steps are the schedule's, bytes 4 for each parameter and step, figures those of one."""

@@ -78,6 +78,7 @@ def test_one_worker_gives_the_bits_of_none(
     assert made[0] == made[1]
 
 
+@pytest.mark.ray
 def test_a_killed_worker_is_started_again_and_the_end_is_the_same(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +231,7 @@ def test_a_killed_driver_goes_on(folder: Path, tmp_path: Path) -> None:
     assert all((whole[name] == resumed[name]).all() for name in whole)
 
 
+@pytest.mark.ray
 @pytest.mark.skipif(not LONG, reason="minutes; RDEEPSENSE_LONG=1 runs it")
 def test_divergence_is_told_once(folder: Path) -> None:
     with pytest.raises(TrainingError, match="training diverged"):

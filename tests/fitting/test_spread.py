@@ -77,6 +77,7 @@ def test_all_steps_of_rivals_are_spread_too(
     assert given == [2, 2]
 
 
+@pytest.mark.ray
 def test_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given_to(Local(2), monkeypatch)
     monkeypatch.setattr("rdeepsense.fitting.select.ladder", lambda *_: OFFERED)

@@ -30,6 +30,7 @@ def test_kill_at_every_call() -> None:
         assert int(kills.split()[0]) >= (4 if kind == "c99" else 12), line
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_rounds() -> None:
     interrupts, kills = (100, 100) if LONG else (1, 2)

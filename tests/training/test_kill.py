@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rdeepsense as rds
 from rdeepsense import model_file
 
@@ -53,6 +55,7 @@ print(json.dumps({"kills": kills, "steps": steps}))
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     whole, checkpoint, resumed = (tmp_path / n for n in ("whole", "run.ckpt", "resumed"))
     done = subprocess.run(
