@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import random
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -28,6 +30,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What pytest sets for each test, and torch when a part of it is first imported.
+OWN_VARIABLES = ("PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR")
 SLOW = "slow block"
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
@@ -47,8 +51,12 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 def _process_state() -> dict[str, Any]:
     """Return what all tests of a process share and a test could leave changed."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
-    state: dict[str, Any] = {"os.environ": environment, "os.getcwd()": os.getcwd()}
+    state: dict[str, Any] = {
+        f"os.environ[{name!r}]": value
+        for name, value in os.environ.items()
+        if name not in OWN_VARIABLES
+    }
+    state["os.getcwd()"] = os.getcwd()
     if (torch := sys.modules.get("torch")) is not None:
         state |= {
             "torch.get_num_threads()": torch.get_num_threads(),
@@ -70,18 +78,40 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[None]:
     np.random.seed(seed)
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(seed)
-    before = _process_state()
+    before, environment = _process_state(), dict(os.environ)
     yield
     after = _process_state()
-    changed = {name: (value, after[name]) for name, value in before.items() if after[name] != value}
+    changed = {
+        name: (before.get(name), after.get(name))
+        for name in before.keys() | after.keys()
+        if before.get(name) != after.get(name)
+        and (name in before or name.startswith("os.environ"))  # torch may have been imported
+    }
     if changed:
-        if "os.environ" in changed:
-            os.environ.clear()
-            os.environ.update(before["os.environ"])
+        os.environ.clear()
+        os.environ.update(environment)
         os.chdir(before["os.getcwd()"])
         if torch is not None:
             torch.set_num_threads(before["torch.get_num_threads()"])
-        pytest.fail(f"the test left process-wide state changed: {changed}")
+        pytest.fail(f"the test left process-wide state changed (before, after): {changed}")
+
+
+@pytest.fixture(scope="session")
+def fitted() -> Callable[..., Any]:
+    """Fit an estimator once per process: ``fitted(estimator, X, y)`` returns a copy of the model.
+
+    Estimators of the same class and parameters and the same data share one fit. Use it in tests
+    of what a fitted model does; a test of the fit itself calls ``fit``.
+    """
+    models: dict[str, Any] = {}
+
+    def fit(estimator: Any, X: Any, y: Any) -> Any:
+        key = joblib.hash((type(estimator), estimator.get_params(), X, y))
+        if key not in models:
+            models[key] = estimator.fit(X, y)
+        return copy.deepcopy(models[key])
+
+    return fit
 
 
 @pytest.fixture(scope="session")

@@ -59,8 +59,8 @@ def test_nan_and_infinity_in_y() -> None:
         regressor().fit(X, spoilt(np.column_stack([Y, Y]), np.inf, (4, 1)))
 
 
-def test_wrong_feature_count_or_form() -> None:
-    model = regressor().fit(X, Y)
+def test_wrong_feature_count_or_form(fitted: Any) -> None:
+    model = fitted(regressor(), X, Y)
     with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 4"):
         model.predict(X[:, :3])
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
@@ -154,8 +154,8 @@ def test_predict_before_fit(tmp_path: Any) -> None:
             model.save(tmp_path / "m.safetensors")
 
 
-def test_samples_and_coverage() -> None:
-    model = regressor().fit(X, Y)
+def test_samples_and_coverage(fitted: Any) -> None:
+    model = fitted(regressor(), X, Y)
     for bad in (0, -1, 2.5, True):
         with pytest.raises(InputError, match="samples = .* whole number of at least 1"):
             model.predict_dist(X, samples=bad)  # type: ignore[arg-type]

@@ -117,8 +117,8 @@ def test_a_weight_is_a_repetition_in_the_formulas() -> None:
 
 
 @pytest.mark.parametrize("make", [regressor, sparse])
-def test_a_known_function_and_its_noise_are_recovered(make: Any) -> None:
-    model = make().fit(X, Y)
+def test_a_known_function_and_its_noise_are_recovered(make: Any, fitted: Any) -> None:
+    model = fitted(make(), X, Y)
     mean, std = model.predict(X, return_std=True)
     assert np.sqrt(np.mean((mean - TRUTH) ** 2)) < 0.2
     assert np.mean(std) == pytest.approx(0.42, abs=0.08)
@@ -129,16 +129,16 @@ def test_a_known_function_and_its_noise_are_recovered(make: Any) -> None:
     assert (model.predict(X + 50, return_std=True)[1] > 2 * std).all()
 
 
-def test_exact_and_variational_agree() -> None:
-    exact, close = regressor().fit(X, Y), sparse(inducing=100).fit(X, Y)
+def test_exact_and_variational_agree(fitted: Any) -> None:
+    exact, close = fitted(regressor(), X, Y), sparse(inducing=100).fit(X, Y)
     a, b = exact.predict_dist(X), close.predict_dist(X)
     assert np.abs(a.mean - b.mean).max() < 0.25
     np.testing.assert_allclose(a.std, b.std, rtol=0.15)
 
 
 @pytest.mark.parametrize("make", [regressor, sparse])
-def test_outputs_do_not_disturb_each_other(make: Any) -> None:
-    one = make().fit(X, Y).predict_dist(X)
+def test_outputs_do_not_disturb_each_other(make: Any, fitted: Any) -> None:
+    one = fitted(make(), X, Y).predict_dist(X)
     two = make().fit(X, np.column_stack([Y, 1_000 * Y + 7])).predict_dist(X)
     np.testing.assert_allclose(two.mean[:, 1], 1_000 * two.mean[:, 0] + 7, rtol=1e-6)
     np.testing.assert_allclose(two.std[:, 1], 1_000 * two.std[:, 0], rtol=1e-6)
@@ -146,8 +146,8 @@ def test_outputs_do_not_disturb_each_other(make: Any) -> None:
     np.testing.assert_allclose(two.std[:, 0], one.std, rtol=0.02)
 
 
-def test_the_method_follows_the_rows_and_can_be_forced() -> None:
-    assert regressor().fit(X, Y).fitted_.model.method == "exact"
+def test_the_method_follows_the_rows_and_can_be_forced(fitted: Any) -> None:
+    assert fitted(regressor(), X, Y).fitted_.model.method == "exact"
     assert sparse().fit(X, Y).training_["method"] == "variational"
     assert sparse(method="exact").fit(X, Y).fitted_.model.method == "exact"
 
@@ -192,11 +192,11 @@ def test_files_pickles_and_seeds(make: Any, tmp_path: Path) -> None:
         rds.load(tmp_path / "gp.safetensors", network=torch.nn.Linear(2, 1))
 
 
-def test_many_rows_are_predicted_in_chunks() -> None:
-    fitted = regressor().fit(X, Y).fitted_
-    scaler, cpu = fitted.inputs.scaler, torch.device("cpu")
-    whole = fitted.model.predict(X, scaler, cpu)
-    np.testing.assert_allclose(fitted.model.predict(X, scaler, cpu, chunk=30).std, whole.std)
+def test_many_rows_are_predicted_in_chunks(fitted: Any) -> None:
+    model = fitted(regressor(), X, Y).fitted_
+    scaler, cpu = model.inputs.scaler, torch.device("cpu")
+    whole = model.model.predict(X, scaler, cpu)
+    np.testing.assert_allclose(model.model.predict(X, scaler, cpu, chunk=30).std, whole.std)
 
 
 def test_refusals() -> None:

@@ -79,19 +79,19 @@ def test_string_labels_and_probabilities() -> None:
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_feature_names_are_kept_and_checked(frame: Any) -> None:
+def test_feature_names_are_kept_and_checked(frame: Any, fitted: Any) -> None:
     names = ["ppg", "ecg", "temp", "hum"]
     table = frame(dict(zip(names, TASK.X.T, strict=True)))
     model = regressor().fit(table, TASK.y)
     assert model.feature_names_in_.tolist() == names
-    plain = regressor().fit(TASK.X, TASK.y)
+    plain = fitted(regressor(), TASK.X, TASK.y)
     np.testing.assert_array_equal(model.predict(table), plain.predict(TASK.X))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame(dict(zip(["a", *names[1:]], TASK.X.T, strict=True))))
 
 
-def test_targets_may_be_series() -> None:
-    expected = regressor().fit(TASK.X, TASK.y).predict(TASK.X)
+def test_targets_may_be_series(fitted: Any) -> None:
+    expected = fitted(regressor(), TASK.X, TASK.y).predict(TASK.X)
     for y in (pd.Series(TASK.y), pl.Series(TASK.y), TASK.y.tolist()):
         np.testing.assert_array_equal(regressor().fit(TASK.X, y).predict(TASK.X), expected)
 
@@ -102,9 +102,9 @@ def test_same_seed_same_bits_other_seed_other_network() -> None:
     assert not np.array_equal(a, c)
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
+def test_the_order_of_rows_does_not_matter(fitted: Any) -> None:
     order = np.random.default_rng(0).permutation(400)
-    a = regressor().fit(TASK.X, TASK.y).predict(TASK.X)
+    a = fitted(regressor(), TASK.X, TASK.y).predict(TASK.X)
     b = regressor().fit(TASK.X[order], TASK.y[order]).predict(TASK.X)
     assert np.array_equal(a, b)
 
@@ -116,8 +116,8 @@ def test_a_weight_is_a_repetition() -> None:
     assert np.array_equal(weighted.predict(TASK.X), repeated.predict(TASK.X))
 
 
-def test_a_row_does_not_depend_on_its_batch() -> None:
-    model = regressor().fit(TASK.X, TASK.y)
+def test_a_row_does_not_depend_on_its_batch(fitted: Any) -> None:
+    model = fitted(regressor(), TASK.X, TASK.y)
     alone = np.array([model.predict(row[None])[0] for row in TASK.X[:20]])
     np.testing.assert_allclose(alone, model.predict(TASK.X)[:20], rtol=1e-12)
 
@@ -209,8 +209,8 @@ def test_with_groups_every_row_is_held_out_once() -> None:
     assert np.array_equal(np.sort(model.fitted_.kept_rows[1]), np.sort(TASK.y))
 
 
-def test_keep_rows() -> None:
-    assert len(regressor().fit(TASK.X, TASK.y).fitted_.kept_rows[0]) == 80
+def test_keep_rows(fitted: Any) -> None:
+    assert len(fitted(regressor(), TASK.X, TASK.y).fitted_.kept_rows[0]) == 80
     model = regressor(keep_rows=10).fit(TASK.X, TASK.y)
     assert model.fitted_.kept_rows[0].shape == (10, 4)
     assert all(row in TASK.X for row in model.fitted_.kept_rows[0])
@@ -250,8 +250,8 @@ def test_heavy_tails_do_not_spoil_the_student_head() -> None:
     assert metrics.nll(student.predict_dist(X), y) < metrics.nll(gaussian.predict_dist(X), y) - 2
 
 
-def test_beta_is_offered() -> None:
-    plain = regressor().fit(TASK.X, TASK.y).predict(TASK.X)
+def test_beta_is_offered(fitted: Any) -> None:
+    plain = fitted(regressor(), TASK.X, TASK.y).predict(TASK.X)
     assert not np.array_equal(regressor(beta=0.5).fit(TASK.X, TASK.y).predict(TASK.X), plain)
 
 

@@ -80,16 +80,16 @@ def test_classifiers(name: str) -> None:
     np.testing.assert_allclose(model.predict_proba(rows)[1:], (probs[1:] + frequencies) / 2)
 
 
-def test_epistemic_predictions_are_guarded_too() -> None:
+def test_epistemic_predictions_are_guarded_too(fitted: Any) -> None:
     X, y = table()
-    model = rds.RDeepSenseRegressor(**FEW, effort="quick").fit(X, y)
+    model = fitted(rds.RDeepSenseRegressor(**FEW, effort="quick"), X, y)
     dist = model.predict_dist(strange(X), epistemic="laplace")
     assert (dist.std[1:] >= model.fitted_.guard.fallback * (1 - 1e-12)).all()
 
 
-def test_rows_that_predict_refuses_have_a_status() -> None:
+def test_rows_that_predict_refuses_have_a_status(fitted: Any) -> None:
     X, y = table()
-    model = rds.RDeepSenseRegressor(**FEW, effort="quick").fit(X, y)
+    model = fitted(rds.RDeepSenseRegressor(**FEW, effort="quick"), X, y)
     rows = X[:3].copy()
     rows[0, 2], rows[1, 1] = np.nan, np.inf
     assert model.status(rows).tolist() == [rds.Status.MISSING, rds.Status.OUT_OF_RANGE, 0]
@@ -109,9 +109,9 @@ def test_a_nan_is_flagged_where_there_never_was_one() -> None:
     assert std[1] < std[2]
 
 
-def test_the_training_rows_are_not_flagged() -> None:
+def test_the_training_rows_are_not_flagged(fitted: Any) -> None:
     X, y = table(3_000)
-    model = rds.RDeepSenseRegressor(**FEW, effort="quick").fit(X, y)
+    model = fitted(rds.RDeepSenseRegressor(**FEW, effort="quick"), X, y)
     assert not model.status(X).any()
     assert not model.status(X.astype(np.float32)).any()
 
