@@ -117,7 +117,7 @@ def test_the_training_rows_are_not_flagged(fitted: Any) -> None:
 
 
 def test_files_of_before_have_no_guard() -> None:
-    from golden.record import MODELS
+    from golden.fits import MODELS
 
     for path in sorted(MODELS.glob("*.safetensors"))[:1]:
         model = rds.load(path)

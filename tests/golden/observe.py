@@ -44,9 +44,13 @@ def observe(case: Case, folder: Path) -> Observed:
     """Fit a case and look at it from all sides; `folder` is an empty one to write to."""
     model = case.fit(folder)
     values = predictions(model, case.X, case.groups) | folded_outputs(model, case.X)
-    if case.exported:
-        values |= onnx_outputs(model, case.X, folder) | c_outputs(model, case.X, folder)
     return Observed(facts(model), figures(model), weights(model, folder), values)
+
+
+def export_outputs(case: Case, folder: Path) -> Values:
+    """Fit a case and run its exports to ONNX and C, which takes a second for each build of C."""
+    model = case.fit(folder)
+    return onnx_outputs(model, case.X, folder) | c_outputs(model, case.X, folder)
 
 
 def facts(model: Any) -> dict[str, Any]:
