@@ -36,6 +36,7 @@ def benchmark(data: Path, out: Path, **options: Any) -> BenchmarkResults:
     return run_uci(data=data, out=out, hidden=(4,), epochs=1, **settings | options)
 
 
+@pytest.mark.slow
 def test_results_and_report(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

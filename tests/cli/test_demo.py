@@ -79,6 +79,7 @@ def test_table_says_simulated(results: dict[str, Any], capsys: pytest.CaptureFix
     assert "KL from the truth" in shown
 
 
+@pytest.mark.slow
 def test_the_task_by_all_methods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny = replace(PRESETS["quick"], hidden=(4,), seeds=1, rows={TASK: 1_000}, steps=4, gp_rows=40,
                    gp_steps=2, rounds=1, kl_draws=2)  # fmt: skip

@@ -29,6 +29,7 @@ def model(tmp_path: Path, csv: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "model"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_table_json_and_plot(run: Any, model: Path) -> None:
     forms = "folded,ctypes,c-float32,torch-mcdrop-3,ssp-2"
