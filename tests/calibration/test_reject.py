@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 
 import rdeepsense as rds
 from rdeepsense import Categorical, Gaussian, InputError, RejectOption
 from rdeepsense.calibration.reject import epistemic_score, predicted_score
+from rdeepsense.refusal import Refusal, rejected
+from rdeepsense.status import Status
 
 
 class Told:
@@ -207,3 +212,71 @@ def test_refused_rows_and_models() -> None:
         RejectOption(threshold=1).fit(Told(), X, [0.0, np.nan])
     with pytest.raises(InputError, match="needs a model with epistemic_std; object has none"):
         epistemic_score(object(), X)
+
+
+class ToldAnything:
+    """A model whose std is its input, which need not be a number; NaN inputs have no prediction."""
+
+    is_categorical = False
+
+    def __init__(self, answers: bool = False) -> None:
+        if answers:
+            self.answerable = lambda X: ~np.isnan(X)
+
+    def predict_dist(self, X: Any) -> Any:
+        assert not (hasattr(self, "answerable") and np.isnan(X).any())
+        return SimpleNamespace(
+            shape=np.shape(X), mean=np.zeros(len(X)), std=np.asarray(X), is_categorical=False
+        )
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X))
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_score_that_is_no_number_is_rejected(answers: bool) -> None:
+    X = np.array([1.0, 2.0, 3.0, 4.0])
+    option = RejectOption(threshold=3.0).fit(ToldAnything(answers), X, np.zeros(4))
+    further = np.array([0.5, np.nan, 3.0, np.inf, 3.5])
+    assert option.accept(further).tolist() == [True, False, True, False, False]
+    assert option.status(further).tolist() == [0, 8, 0, 8, 8]
+    assert option.accept(np.full(3, np.nan)).tolist() == [False] * 3
+    np.testing.assert_array_equal(option.uncertainty(further), further)
+
+
+@pytest.mark.parametrize("goal", [{"target_coverage": 0.75}, {"target_risk": 1.0}])
+def test_no_threshold_comes_of_scores_that_are_no_numbers(goal: dict[str, float]) -> None:
+    X, y = np.array([np.nan, 2.0, np.inf, 1.0, 3.0, 4.0, 5.0, 6.0]), np.zeros(8)
+    option = RejectOption(**goal).fit(ToldAnything(), X, y)
+    assert (option.threshold_, option.coverage_) == (6.0, 0.75)
+    with pytest.raises(InputError, match="is out of reach on these validation rows"):
+        RejectOption(**goal).fit(ToldAnything(), np.full(8, np.nan), y)
+
+
+def test_the_rule() -> None:
+    assert rejected([1.0, 2.0, 3.0, np.inf, np.nan], 2.0).tolist() == [False, False, *[True] * 3]
+    rule = Refusal(np.array([0.3]), np.ones(1))
+    probs = np.array([[0.8, 0.2], [0.6, 0.4], [np.nan, 0.9], [0.9, np.nan]])
+    assert rule.refused(probs, is_classifier=True).tolist() == [False, True, True, True]
+    rule = Refusal(np.array([1.0]), np.array([1.0, 10.0]))
+    std = np.array([[1.0, 10.0], [1.0, 11.0], [np.nan, 1.0], [0.1, np.nan]])
+    assert rule.refused(std, is_classifier=False).tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "pandas", "polars"])
+def test_rows_that_cannot_be_predicted_are_rejected(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (200, 2))
+    model = rds.RDeepSenseRegressor(
+        hidden=(4,), epochs=1, random_state=0, verbose=False, effort="quick"
+    )
+    made = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "list": lambda X: X.tolist()}
+    table = made.get(kind, np.asarray)
+    model.fit(table(X), X[:, 0])
+    option = RejectOption(target_coverage=1.0).fit(model, table(X), X[:, 0])
+    rows = X[:6].copy()
+    rows[1, 0], rows[3, 1], rows[4] = np.nan, np.inf, np.nan
+    assert option.accept(table(rows)).tolist() == [True, False, True, False, False, True]
+    missing, far = Status.MISSING | Status.UNSURE, Status.OUT_OF_RANGE | Status.UNSURE
+    assert option.status(table(rows)).tolist() == [0, missing, 0, far, missing, 0]
+    assert not option.accept(table(rows[[1, 3]])).any()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Booleans
 from rdeepsense.batch.known import Known, Predicted, Runner, Values
 from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, STATUS, Wanted
+from rdeepsense.refusal import Refusal
 from rdeepsense.status import DOUBTS, Status, Statuses, status_words
 
 LISTED = 20  # inputs named one by one before "and N more"
@@ -87,8 +88,8 @@ class Answers:
         told = int(np.count_nonzero(status & ~DOUBTS))
         tally.flagged = told - tally.missing - tally.infinite
         if self.known.refusal is not None:
-            unsure = self.known.refusal.refused(predicted) & ~unanswered
-            status = status | unsure * np.uint8(Status.UNSURE)
+            refused = _refused(self.known.refusal, predicted) | unanswered
+            status = status | refused * np.uint8(Status.UNSURE)
         words, beyond = self._words(X, status)
         if STATUS in self.wanted.further:
             columns[STATUS] = words
@@ -133,7 +134,7 @@ class Answers:
             columns[NOVELTY] = predicted.further[NOVELTY]
         if REJECT in self.wanted.further:
             assert self.known.refusal is not None
-            columns[REJECT] = self.known.refusal.refused(predicted)
+            columns[REJECT] = _refused(self.known.refusal, predicted)
         return columns
 
     def _words(self, X: Values, status: Statuses) -> tuple[Coded, Booleans]:
@@ -150,6 +151,12 @@ class Answers:
         places = np.zeros(len(X), np.intp)
         places[at] = codes.reshape(-1) + 1
         return Coded(np.array(words, dtype=object), places, masked=False), beyond
+
+
+def _refused(refusal: Refusal, predicted: Predicted) -> Booleans:
+    if predicted.std is None:
+        return refusal.refused(predicted.mean, is_classifier=True)
+    return refusal.refused(predicted.std, is_classifier=False)
 
 
 def _some(names: Sequence[str]) -> str:

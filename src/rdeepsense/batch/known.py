@@ -12,26 +12,10 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.encoding import Encoding
 from rdeepsense.guard import Guard
+from rdeepsense.refusal import Refusal
 from rdeepsense.status import Statuses
 
 Values = NDArray[Any]  # (rows, outputs), float32 of C and float64 of torch
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Refuse rows less sure than a share of the rows that a model's file keeps.
-
-    The score is the std over `spread`, the mean of all outputs, or 1 - the largest probability.
-    """
-
-    threshold: float
-    spread: Floats
-
-    def refused(self, predicted: Predicted) -> Booleans:
-        """Tell which rows are refused."""
-        if predicted.std is None:
-            return np.asarray(1 - predicted.mean.max(1) > self.threshold)
-        return np.asarray((predicted.std / self.spread).mean(1) > self.threshold)
 
 
 @dataclass(frozen=True)

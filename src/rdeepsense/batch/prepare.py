@@ -11,13 +11,14 @@ from rdeepsense import model_file
 from rdeepsense.batch.c_runner import CRunner
 from rdeepsense.batch.known import Known, Runner, Values
 from rdeepsense.batch.plan import Library, Plan, Preparation
-from rdeepsense.batch.refusal import refusal_of
 from rdeepsense.batch.torch_runner import TorchRunner
 from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, STATUS, Wanted, tails
 from rdeepsense.deploy.c.cache import processor
 from rdeepsense.deploy.c.called import CompiledRunner
 from rdeepsense.deploy.c.compiled import compiled
 from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.deploy.labelled_rows import LabelledRows
+from rdeepsense.deploy.refusal import export_refusal
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.loading import Estimator, load
@@ -69,6 +70,12 @@ def known_of(model: Estimator, wanted: Wanted) -> Known:
             "with = 'epistemic': the model has no such part; an RDeepSense model has one, unless "
             "it was adapted"
         )
+    if REJECT in wanted.further and not len(fitted.kept_rows[1]):
+        raise InputError(
+            "with = 'reject': the model's file keeps no validation rows to judge by; fit with "
+            "--keep-rows"
+        )
+    accept = wanted.accept if REJECT in wanted.further else None
     conformal = fitted.conformal
     own = conformal is not None and conformal.is_common and wanted.samples is None
     return Known(
@@ -80,7 +87,7 @@ def known_of(model: Estimator, wanted: Wanted) -> Known:
         encoding=fitted.inputs.encoding,
         guard=fitted.guard,
         reach=conformal.threshold(wanted.coverage, 1)[0] if own and conformal else None,
-        refusal=refusal_of(fitted, wanted.accept) if REJECT in wanted.further else None,
+        refusal=export_refusal(fitted, LabelledRows.of(fitted), accept),
     )
 
 

@@ -13,7 +13,9 @@ Rows are refused by a score, larger where the model is less sure:
     score="novelty"     `model.novelty(X)`, after `model.fit_novelty`: between 0 and 1
 
 The first refuses rows that are noisy, the second rows whose answer is uncertain, the third rows
-unlike those trained on, whatever the answer.
+unlike those trained on, whatever the answer. `rdeepsense.refusal` compares scores with a threshold,
+here as in every exported form: a row is refused unless its score is at most the threshold, so a row
+whose score is NaN is refused.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from rdeepsense import metrics
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
+from rdeepsense.refusal import class_score, rejected, std_score
 from rdeepsense.status import Status, Statuses
 
 SCORES = ("predicted", "epistemic", "novelty")
@@ -54,7 +57,7 @@ class RejectOption(BaseEstimator):
 
     Parameters
     ----------
-    threshold : accept rows whose score is at most this.
+    threshold : accept rows whose score is at most this. NaN is not: such a row is refused.
     target_risk : accept as many rows as possible with a validation risk of at most this. Risk is
         the mean absolute error of the accepted rows, for classes their error rate. This is what
         was found on the validation rows, not a guarantee for others; see `confidence`.
@@ -106,19 +109,31 @@ class RejectOption(BaseEstimator):
             loss = np.abs(dist.mean - y).reshape(len(y), -1).mean(axis=1)
         score = self._score(X_val, dist)
         self.threshold_ = self._threshold(score, loss)
-        accepted = score <= self.threshold_
+        accepted = ~rejected(score, self.threshold_)
         self.coverage_ = float(accepted.mean())
         self.risk_ = float(loss[accepted].mean()) if accepted.any() else float("nan")
         return self
 
     def uncertainty(self, X: ArrayLike) -> Floats:
-        """Return the score of each row, which is compared with `threshold_`."""
+        """Return the score of each row, which is compared with `threshold_`.
+
+        It is NaN for a row that `model.predict` does not take: one with an infinite value, or with
+        a missing value where the training rows had none.
+        """
         check_is_fitted(self)
-        return self._score(X, None)
+        if not hasattr(self.model_, "answerable"):
+            return self._score(X, None)
+        answerable: Booleans = self.model_.answerable(X)
+        if answerable.all():
+            return self._score(X, None)
+        score = np.full(len(answerable), np.nan)
+        if answerable.any():
+            score[answerable] = self._score(_rows_at(X, np.flatnonzero(answerable)), None)
+        return score
 
     def accept(self, X: ArrayLike) -> Booleans:
         """Tell whether each row is accepted."""
-        accepted: Booleans = self.uncertainty(X) <= self.threshold_
+        accepted: Booleans = ~rejected(self.uncertainty(X), self.threshold_)
         return accepted
 
     def status(self, X: ArrayLike) -> Statuses:
@@ -163,13 +178,24 @@ class RejectOption(BaseEstimator):
     def _threshold(self, score: Floats, loss: Floats) -> float:
         if self.threshold is not None:
             return float(self.threshold)
-        ordered = np.sort(score)
+        known = np.isfinite(score)  # no threshold accepts the others
+        ordered = np.sort(score[known])
         if self.target_coverage is not None:
             # 0.1 + 0.2 of ten rows are three, whatever the last bit says.
             kept = int(np.ceil(self.target_coverage * len(score) - 1e-9))
+            if kept > len(ordered):
+                raise InputError(
+                    f"target_coverage = {self.target_coverage} is out of reach on these validation "
+                    f"rows: {len(ordered)} of {len(score)} have a finite score"
+                )
             return float(ordered[kept - 1])
-        coverage, risk = metrics.risk_coverage(score, loss)
-        kept_by_point = np.rint(coverage * len(score)).astype(np.intp)
+        if not len(ordered):
+            raise InputError(
+                f"target_risk = {self.target_risk} is out of reach on these validation rows: none "
+                "of them has a finite score"
+            )
+        coverage, risk = metrics.risk_coverage(score[known], loss[known])
+        kept_by_point = np.rint(coverage * len(ordered)).astype(np.intp)
         if self.confidence is not None:
             risk = _upper_bounds(risk, kept_by_point, 1 - self.confidence)
         assert self.target_risk is not None
@@ -207,10 +233,7 @@ class RejectOption(BaseEstimator):
 
 def predicted_score(dist: AnyDistribution, spread: ArrayLike = 1.0) -> Floats:
     """Return one number per row: predicted std over `spread`, mean over outputs; or 1 - max p."""
-    if dist.is_categorical:
-        unsure: Floats = 1 - dist.mean.max(axis=-1)
-        return unsure
-    return _over_outputs(dist.std, spread)
+    return class_score(dist.mean) if dist.is_categorical else std_score(dist.std, spread)
 
 
 def epistemic_score(
@@ -222,15 +245,17 @@ def epistemic_score(
         information: Floats = model.mutual_information(X, **options)
         return information
     if hasattr(model, "epistemic_std"):
-        return _over_outputs(model.epistemic_std(X, **options), spread)
+        return std_score(model.epistemic_std(X, **options), spread)
     raise InputError(
         f'score = "epistemic" needs a model with epistemic_std; {type(model).__name__} has none'
     )
 
 
-def _over_outputs(std: Floats, spread: ArrayLike) -> Floats:
-    mean: Floats = (std.reshape(len(std), -1) / np.asarray(spread)).mean(axis=1)
-    return mean
+def _rows_at(X: Any, places: NDArray[np.intp]) -> Any:  # Any: an array, or a table of any library
+    """Return some rows of a table or an array."""
+    if hasattr(X, "iloc"):
+        return X.iloc[places]
+    return X[places] if hasattr(X, "shape") else np.asarray(X)[places]
 
 
 def _spread(y: NDArray[Any]) -> Floats:

@@ -30,8 +30,18 @@ def check_values(
     `missing` is "refuse", "mean" or "indicator". The last takes NaN in the columns that `gaps`
     tells alone; None is all of them.
     """
-    filled = missing == "mean" or (missing == "indicator" and (True if gaps is None else gaps))
-    _check_finite(X, "X", filled, names)
+    _check_finite(X, "X", _filled(missing, gaps), names)
+
+
+def accepted_rows(X: NDArray[Any], missing: str, gaps: Booleans | None = None) -> Booleans:
+    """Tell which rows have no value that `check_values` refuses."""
+    bad = ~np.isfinite(X) & ~(np.isnan(X) & _filled(missing, gaps))
+    return np.asarray(~bad.reshape(len(bad), -1).any(1))
+
+
+def _filled(missing: str, gaps: Booleans | None) -> bool | Booleans:
+    """Tell in which columns NaN is filled in."""
+    return missing == "mean" or (missing == "indicator" and (True if gaps is None else gaps))
 
 
 def resolved_missing(missing: str, X: NDArray[Any]) -> str:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.calibration.reject import RejectOption
-from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.refusal import Refusal
 
 Reject = RejectOption | float
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.deploy.export_novelty import export_novelty
 from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.novelty_quality import NoveltyReport
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.refusal import export_refusal
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.refusal import Refusal
 
 
 @dataclass(frozen=True)

@@ -323,6 +323,11 @@ class DistributionEstimator(BaseEstimator):
         """
         return self.fitted_.flags(self._any_rows(X))
 
+    def answerable(self, X: ArrayLike) -> Booleans:
+        """Tell which rows `predict` takes: it refuses infinity, and NaN that it cannot fill in."""
+        rows, known = self._any_rows(X), self._known()
+        return checks.accepted_rows(rows, known.missing, known.gaps)
+
     def flagged_inputs(self, X: ArrayLike) -> Booleans:
         """Tell which inputs of each row, (rows, inputs), its status is for."""
         return self.fitted_.beyond(self._any_rows(X))

@@ -105,12 +105,12 @@ def test_tables_stay_within_eight_kilobytes() -> None:
             assert sum(t.bytes() for t in own) == source.model.novelty.bytes <= 8_192
 
 
-def test_a_row_that_is_refused_has_no_other_flag(tmp_path: Path) -> None:
+def test_a_row_without_an_answer_is_unsure_and_not_unlike(tmp_path: Path) -> None:
     model = table(0)
     folded, source = watched(model.estimator, model.X)
     assert folded.facts.missing == "refuse"
     row = model.X[:1].astype(np.float32)
     row[0, 0] = np.nan
     built = library(write(source, tmp_path / "m"), COMPILERS[0], "-O2")
-    assert predict(built, source, row)[0] == [Status.MISSING]
-    assert folded.run(row).status.tolist() == [Status.MISSING]
+    assert predict(built, source, row)[0] == [Status.MISSING | Status.UNSURE]
+    assert folded.run(row).status.tolist() == [Status.MISSING | Status.UNSURE]

@@ -20,7 +20,6 @@ from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.narrowing import Narrowing
 from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.deploy.networks import FloatNetwork, StoredNetwork
 from rdeepsense.deploy.quantise import Int8Network
@@ -28,6 +27,7 @@ from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
 from rdeepsense.link import Link, Softmax
+from rdeepsense.refusal import Refusal
 
 WIDEST = 65_535  # indices are 16 bits
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.compact_novelty import CompactNovelty
-from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
+from rdeepsense.refusal import Refusal
 from rdeepsense.windowing.durations import seconds
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.smoothing import Smoothing

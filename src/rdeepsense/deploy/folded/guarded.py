@@ -1,7 +1,8 @@
 """What guard, reject option and novelty make of predictions.
 
-The guard widens predictions of rows that it flags. The other two leave predictions as they are, and
-say nothing of a row that has none.
+The guard widens predictions of rows that it flags. The other two leave predictions as they are. A
+row without a prediction, which lacks a value, is UNSURE where there is a reject option, as its std
+or probabilities are NaN in other forms; it is never UNLIKE.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def guarded(found: Outputs, facts: Facts, X: NDArray[Any]) -> Outputs:
     if facts.refusal is None and facts.novelty is None:
         return found
     status = np.zeros(len(X), np.uint8) if found.status is None else found.status
-    return found._replace(status=status | _further(found, facts, X, status))
+    return found._replace(status=status | _further(found, facts, X))
 
 
 def _widened(found: Outputs, guard: Guard, X: NDArray[Any]) -> Outputs:
@@ -36,14 +37,16 @@ def _widened(found: Outputs, guard: Guard, X: NDArray[Any]) -> Outputs:
     return found._replace(probs=guard.mixed(found.probs, status), status=status)
 
 
-def _further(found: Outputs, facts: Facts, X: NDArray[Any], status: Statuses) -> Statuses:
-    """Return UNSURE and UNLIKE of rows that have a prediction."""
-    flags = np.zeros(len(X), np.uint8)
-    if facts.refusal is not None:
-        told = found.std if isinstance(found, MeanStd) else found.probs
-        flags |= facts.refusal.refused(told, facts.is_classifier) * np.uint8(Status.UNSURE)
-    if facts.novelty is not None:
-        flags |= facts.novelty.unlike(facts.numbers(X)) * np.uint8(Status.UNLIKE)
+def _further(found: Outputs, facts: Facts, X: NDArray[Any]) -> Statuses:
+    """Return UNSURE and UNLIKE of each row."""
+    flags, unanswered = np.zeros(len(X), np.uint8), np.zeros(len(X), np.bool_)
     if facts.missing == "refuse":
-        flags[(status & np.uint8(Status.MISSING)) > 0] = 0
+        unanswered = np.isnan(X).any(tuple(range(1, X.ndim)))
+    if facts.refusal is not None:
+        predicted = found.std if isinstance(found, MeanStd) else found.probs
+        refused = facts.refusal.refused(predicted, facts.is_classifier)
+        flags |= (refused | unanswered) * np.uint8(Status.UNSURE)
+    if facts.novelty is not None:
+        unlike = facts.novelty.unlike(facts.numbers(X))
+        flags |= (unlike & ~unanswered) * np.uint8(Status.UNLIKE)
     return flags

@@ -42,13 +42,13 @@ from rdeepsense.deploy.folded.layout import (
 )
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.folded.runner import MeanStd
 from rdeepsense.encoding import ENCODING, MOST_LEVELS, encoding_of
 from rdeepsense.encoding import LARGEST as ENCODED
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.guard import FURTHEST, REACH, Guard
 from rdeepsense.link import Link, LocationWidth
+from rdeepsense.refusal import Refusal
 
 Arrays = dict[str, Floats]
 DTYPES = ("F64", "F32")

@@ -18,7 +18,6 @@ from rdeepsense.deploy.dense_layers import is_dense
 from rdeepsense.deploy.fold import check_one_pass, fold_fitted, fold_last
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.judge import judge, stored_network
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.onnx.agreement import check_agreement, drawn_rows, fitted_outputs
@@ -34,6 +33,7 @@ from rdeepsense.files import write_whole
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.last_hidden import hidden_size
 from rdeepsense.progress import Progress
+from rdeepsense.refusal import Refusal
 
 
 @dataclass(frozen=True)

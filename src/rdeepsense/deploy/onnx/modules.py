@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.onnx.graph import output_names
 from rdeepsense.deploy.onnx.guard import NAMES, TorchGuard
 from rdeepsense.deploy.onnx.links import TensorArithmetic
@@ -30,6 +29,7 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.guard import REACH
 from rdeepsense.link import Softmax, evaluate
 from rdeepsense.process_wide import quiet
+from rdeepsense.refusal import Refusal
 
 
 # Any: a ModelProto, as onnx comes without types.

@@ -6,22 +6,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rdeepsense.deploy.folded.refusal import Refusal
 from rdeepsense.deploy.onnx.nodes import Nodes
+from rdeepsense.refusal import Refusal
 from rdeepsense.status import Status
 
 
 def refusal_nodes(nodes: Nodes, refusal: Refusal, told: str, is_classifier: bool) -> None:
-    """Add `status` of that of the guard (batch,), `told`, and std or probs; NaN is not unsure."""
+    """Add `status`: the guard's (batch,), `told`, and UNSURE by std or probs; NaN is UNSURE."""
     limit = refusal.threshold[0]
     if is_classifier:
         most = nodes.node("ReduceMax", ["probs"], "most", axes=[1], keepdims=0)
-        beyond = nodes.node("Less", [most, nodes.single("least_sure", 1 - limit)], "unsure")
+        limits = [most, nodes.single("least_sure", 1 - limit)]
+        accepted = nodes.node("GreaterOrEqual", limits, "accepted")
     else:
         part = nodes.node("Div", ["std", nodes.single("target_spread", refusal.spread)], "parts")
         score = nodes.node("ReduceMean", [part], "score", axes=[1], keepdims=0)
-        beyond = nodes.node("Greater", [score, nodes.single("most_unsure", limit)], "unsure")
-    whole = nodes.node("Cast", [beyond], "unsure_whole", to=nodes.onnx.TensorProto.INT32)
+        limits = [score, nodes.single("most_unsure", limit)]
+        accepted = nodes.node("LessOrEqual", limits, "accepted")
+    unsure = nodes.node("Not", [accepted], "unsure")
+    whole = nodes.node("Cast", [unsure], "unsure_whole", to=nodes.onnx.TensorProto.INT32)
     value = nodes.constant("unsure_value", np.array(int(Status.UNSURE), np.int32))
     nodes.node("Add", [told, nodes.node("Mul", [whole, value], "unsure_flag")], "status")
 
@@ -37,4 +40,5 @@ class TorchRefusal(torch.nn.Module):
     def forward(self, status: Tensor, told: Tensor) -> Tensor:
         """Return the status of rows whose stds, or probabilities, are `told`."""
         score = 1 - told.amax(1) if self.is_classifier else (told / self.spread).mean(1)
-        return status + int(Status.UNSURE) * (score > self.threshold).to(status.dtype)
+        accepted = score <= self.threshold
+        return status + int(Status.UNSURE) * (~accepted).to(status.dtype)

@@ -71,7 +71,7 @@ int model_predict(const float *x, float *probs, void *scratch)
     status |= unlike(status, model_surprise(x));
 #endif
 #if REFUSES
-    status |= unsure(status, probs);
+    status |= unsure(probs);
 #endif
     return status;
 }

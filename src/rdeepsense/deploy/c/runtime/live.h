@@ -118,7 +118,7 @@ static int answer(int status, model_state *state, model_row *row, float *mean, f
         high[k] = row->high[k] = mean[k] + reach;
     }
 #if REFUSES
-    status = (status & ~MODEL_UNSURE) | unsure(status, std);
+    status = (status & ~MODEL_UNSURE) | unsure(std);
 #endif
     return status;
 }

@@ -40,9 +40,9 @@ int model_predict_many(const float *x, float *out, size_t apart, uint8_t *status
             status[r] |= unlike(status[r], model_surprise(x + (size_t)r * MODEL_INPUTS));
 #endif
 #if REFUSES && CLASSES
-            status[r] |= unsure(status[r], out);
+            status[r] |= unsure(out);
 #elif REFUSES
-            status[r] |= unsure(status[r], out + apart);
+            status[r] |= unsure(out + apart);
 #endif
             *statuses++ = (uint8_t)status[r];
             all |= status[r];

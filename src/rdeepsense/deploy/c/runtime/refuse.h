@@ -1,5 +1,5 @@
-/* Whether a prediction is too unsure: beyond the threshold of a reject option. A row that has none
-   is not. */
+/* Whether a prediction is too uncertain: its score is not at most the threshold of a reject option.
+   NaN never is, nor is infinity, by their bits: -ffast-math believes that there are none. */
 #if CLASSES
 static float doubt(const float *probs)
 {
@@ -22,14 +22,8 @@ static float doubt(const float *std)
 }
 #endif
 
-static int unsure(int status, const float *told)
+static int unsure(const float *told)
 {
-#if REFUSES_NAN
-    if (status & MODEL_MISSING) {
-        return MODEL_OK;
-    }
-#else
-    (void)status;
-#endif
-    return doubt(told) > REFUSED_ABOVE ? MODEL_UNSURE : MODEL_OK;
+    const float score = doubt(told);
+    return size_of(score) >= INFINITE || score > REFUSED_ABOVE ? MODEL_UNSURE : MODEL_OK;
 }

@@ -75,7 +75,7 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
     status |= unlike(status, model_surprise(x));
 #endif
 #if REFUSES
-    status |= unsure(status, std);
+    status |= unsure(std);
 #endif
     return status;
 }

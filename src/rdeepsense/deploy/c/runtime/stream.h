@@ -88,7 +88,7 @@ static int finish_window(model_window *state, RESULTS, work *w)
     status |= unlike(status, noted_surprise(state->summary));
 #endif
 #if REFUSES
-    status |= unsure(status, JUDGED);
+    status |= unsure(JUDGED);
 #endif
     return status;
 }
@@ -151,7 +151,7 @@ static int finish_run(model_running *state, RESULTS, work *w)
     status |= unlike(status, noted_surprise(state->summary));
 #endif
 #if REFUSES
-    status |= unsure(status, JUDGED);
+    status |= unsure(JUDGED);
 #endif
     return status;
 }
