@@ -22,6 +22,7 @@ def said(script: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_kill_at_every_call() -> None:
     kinds = [] if LONG else ["folder", "model", "live", "checkpoint", "cell", "folded", "c99/13"]
