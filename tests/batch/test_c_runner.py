@@ -27,6 +27,7 @@ pytestmark = pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
 KINDS = ["plain", "two", "texts", "conformal", "isotonic", "gaps", "classes"]
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.parametrize("kind", KINDS)
 def test_c_is_torch_within_rounding(kind: str, tmp_path: Path) -> None:
     model = classifier() if kind == "classes" else regressor(kind)

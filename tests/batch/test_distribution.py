@@ -44,6 +44,7 @@ def rows_of(kind: str) -> Any:
     return X if kind == "texts" else X.drop("site")
 
 
+@pytest.mark.everyday(2, "compilers")
 @needs_compiler
 @pytest.mark.parametrize("kind", KINDS)
 def test_c_has_the_distributions_of_torch(kind: str, runs: list[int]) -> None:

@@ -57,6 +57,7 @@ def classifier(**options: Any) -> GPClassifier:
     return GPClassifier(**{**settings, "device": "cpu", **options})
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("estimator", "check"), CHECKS)
 def test_check_estimator(estimator: Any, check: Any) -> None:

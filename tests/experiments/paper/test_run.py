@@ -179,6 +179,7 @@ def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
         assert "40 of the training rows" in task["methods"]["GP"]["about"]
 
 
+@pytest.mark.ray
 def test_processes_give_the_same_figures(tiny: Preset, tmp_path: Path) -> None:
     names = ("SSP-1-paper", "MCDrop-3-paper")
     here = study_of(tiny, tmp_path / "here", names)

@@ -95,6 +95,7 @@ def drawn(picture: Picture | None) -> Figure:
     return whole(picture)
 
 
+@pytest.mark.slow
 def test_every_figure_is_written_twice_and_whole(report: Path) -> None:
     folder = report / "figures"
     expected = {f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")}

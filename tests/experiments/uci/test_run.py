@@ -152,6 +152,7 @@ def test_a_failed_cell_does_not_stop_the_others(
     assert not list((tmp_path / "cells").glob("*SSP*"))
 
 
+@pytest.mark.ray
 def test_processes_give_the_same_figures(data: Path, tmp_path: Path) -> None:
     some = cells(data, ("RDeepSense-quick", "SSP-1"), splits=[0])[:2]
     run_cells(some, tmp_path / "here", Local(), Silent())
