@@ -96,6 +96,7 @@ def test_words_and_limits() -> None:
         assert not short.allows(need)
 
 
+@pytest.mark.everyday(2, "slow")
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("seed", range(30 if LONG else 3))
 def test_the_count_is_that_of_the_export(seed: int, periodic: bool) -> None:

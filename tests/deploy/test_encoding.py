@@ -146,6 +146,7 @@ def codes_of(model: Any, X: pd.DataFrame) -> Any:
     return np.array(columns, np.float32).T
 
 
+@pytest.mark.everyday(2, "compilers")
 @needs_cc
 @pytest.mark.parametrize("name", models())
 def test_the_c_says_what_python_says(name: str, tmp_path: Path) -> None:

@@ -153,6 +153,7 @@ def test_tables_in_another_order_are_refused(tmp_path: Path) -> None:
         rds.export(model, tmp_path / "n", to="onnx", rows=(X[["age", "flow"]], y))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_profile(regressor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

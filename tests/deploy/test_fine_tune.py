@@ -46,6 +46,7 @@ def precise() -> RDeepSenseRegressor:
     return model.fit(*law(2000, 0))
 
 
+@pytest.mark.slow
 def test_a_coarse_network_comes_back_within_reach(
     precise: RDeepSenseRegressor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def adapted(kind: str, **more: Any) -> Any:
     return rds.RDeepSenseRegressor(**own).fit(X, y).adapt(few, truth)
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("kind", ["one", "two", "classes"])
 def test_every_format_predicts_what_the_adapted_model_does(kind: str, tmp_path: Path) -> None:
     mine = adapted(kind)
@@ -110,6 +111,7 @@ def narrowed(kind: str, share: float = 0.5, **more: Any) -> Any:
     return mine
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize(
     ("kind", "share", "hidden"),
     [("two", 0.4, (12, 10)), ("one", 3.0, (9,)), ("one", 0.5, (8, 140))],

@@ -38,7 +38,7 @@ def source_of(drawn: Drawn, dtype: str, **more: Any) -> Source:
     return Source(folded, prepare(folded, dtype, drawn.X.astype(np.float32)), **more)
 
 
-@pytest.mark.everyday(4, "compilers")
+@pytest.mark.everyday(3, "compilers")
 @pytest.mark.parametrize("seed", MODELS)
 def test_random_models_agree_with_torch(seed: int, tmp_path: Path) -> None:
     drawn = draw(seed, *((700, 300) if LONG else (200, 16)))

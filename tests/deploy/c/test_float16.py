@@ -86,7 +86,7 @@ def test_the_command_says_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "float32        layer 0, 2: half floats are too coarse\n" in capsys.readouterr().out
 
 
-@pytest.mark.everyday(1, "compilers")
+@pytest.mark.compilers
 @needs_cc
 @pytest.mark.parametrize("laplace", [False, True])
 def test_the_c_of_a_mixture_agrees(laplace: bool, tmp_path: Path) -> None:
@@ -110,6 +110,7 @@ def test_the_c_of_a_mixture_agrees(laplace: bool, tmp_path: Path) -> None:
         run_cc(folder, folder / "test")
 
 
+@pytest.mark.compilers
 @needs_cc
 def test_one_layer_with_a_std_too_small_for_half_floats(tmp_path: Path) -> None:
     """Student-t, 7 inputs, 159 outputs, no hidden layer: rounded, a mean moved by 2.9e-3 std."""

@@ -150,7 +150,7 @@ FORMS = [
 CASES = [(name, dtype, laplace) for dtype, laplace in FORMS for name in LINKS]
 
 
-@pytest.mark.everyday(2 * len(LINKS), "compilers")
+@pytest.mark.everyday(len(LINKS), "compilers")
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize(("name", "dtype", "laplace"), CASES)
 def test_c_computes_the_link(name: str, dtype: str, laplace: bool, tmp_path: Path) -> None:

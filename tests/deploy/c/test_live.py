@@ -76,6 +76,7 @@ def beside(model: Any, in_c: InC, schedule: str, **settings: Any) -> float:
     return apart
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_it_is_what_python_says(models: Any, kind: tuple[str, int], tmp_path: Path) -> None:
     in_c = InC.built(exported(models[kind], "float32"), tmp_path / "model")
@@ -132,6 +133,7 @@ def parts(in_c: InC, row: Any) -> tuple[Any, Any, Any]:
     return psi, mean, std
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [(("student", 1), "int8"), (("gaussian", 2), "int8"), (("student", 2), "float16")],
@@ -182,6 +184,7 @@ def test_beyond_128_features_directions_are_kept(tmp_path: Path) -> None:
             assert beside(model, in_c, "all") < 1e-4
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize(
     ("kind", "dtype", "cc"),
     [

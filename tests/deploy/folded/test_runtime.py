@@ -149,6 +149,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
 
+@pytest.mark.everyday(1, "compilers")
 @needs_cc
 def test_compiled_predicts_the_same_and_is_built_once(
     drawn: Drawn, path: Path, cache: Path

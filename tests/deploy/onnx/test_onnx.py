@@ -361,6 +361,7 @@ def windows(rows: int, seed: int) -> tuple[Any, Any]:
     return X.astype(np.float32), X[:, :, 1].std(1) * 40 + 900
 
 
+@pytest.mark.everyday(3, "slow")
 @pytest.mark.parametrize("likelihood", ["gaussian", "student", "categorical"])
 @pytest.mark.parametrize("own", [False, True])
 def test_convolutions_and_recurrent_layers(own: bool, likelihood: str, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def two(packages: Path) -> str:
     return f"-DPACKAGES={packages / 'gait'};{packages / 'tank'}"
 
 
+@pytest.mark.everyday(1, "compilers")
 @needs_cmake
 @pytest.mark.parametrize("kind", ["zephyr", "espressif", "host"])
 def test_two_models_in_one_firmware(packages: Path, kind: str, tmp_path: Path) -> None:

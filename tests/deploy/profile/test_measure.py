@@ -112,6 +112,7 @@ def test_energy_is_estimated_or_measured_and_labelled() -> None:
     assert one.millijoules == pytest.approx(600 / 3)  # 0.3 s are three of 0.1 s
 
 
+@pytest.mark.slow
 @needs_cc
 def test_baselines_compute_what_they_should(
     profiled: ProfiledModel, monkeypatch: pytest.MonkeyPatch
@@ -135,6 +136,7 @@ def test_baselines_compute_what_they_should(
     np.testing.assert_allclose(predicted(baselines.mcdrop(folded, 5)), [mean, [0, 0]], rtol=1e-5)
 
 
+@pytest.mark.slow
 @needs_cc
 def test_baselines_of_classes(rows: tuple[Any, Any]) -> None:
     X, y = rows

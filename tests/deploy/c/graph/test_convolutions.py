@@ -34,6 +34,7 @@ NETWORKS = {
 }  # fmt: skip
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_c_agrees_with_torch_and_with_what_is_rounded(name: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

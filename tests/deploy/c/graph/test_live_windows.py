@@ -121,6 +121,7 @@ def beside(model: Any, in_c: InC, said_by: Any, every: int, late: int) -> float:
     return apart
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize(("name", "every", "late"), [("gaussian", 1, 0), ("student", 1, 5),
                                                      ("own", 3, 0)])  # fmt: skip
 def test_windows_learn_on_as_python_does(
@@ -162,6 +163,7 @@ def test_an_adapted_model_learns_on(models: Any, tmp_path: Path) -> None:
     assert beside(mine, in_c, in_c, 3, 0) < 1e-4
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("name", ["gaussian", "own", "groups"])
 def test_what_labels_have_taught_is_exported(models: Any, name: str, tmp_path: Path) -> None:
     few, truth = shaken(20, 7)
