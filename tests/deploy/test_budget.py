@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from torch import nn
 import rdeepsense as rds
 from rdeepsense import Budget, InputError
 from rdeepsense.deploy.c.header import header
+from rdeepsense.deploy.c.layout import Memory, flash_bytes, struct_bytes, tables
 from rdeepsense.deploy.c.measure import code_and_stack
-from rdeepsense.deploy.c.need import STACK
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.networks import NetworkRunner
@@ -100,7 +101,7 @@ def test_words_and_limits() -> None:
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("seed", range(30 if LONG else 3))
 def test_the_count_is_that_of_the_export(seed: int, periodic: bool) -> None:
-    """Exact but for two small tables that only some models have, and above in code and stack."""
+    """Exact for scratch memory and for tables, with all that training may add; above for code."""
     drawn = draw(seed, widest=90, most=9, periodic=periodic)
     folded, fitted = fold(drawn.estimator), drawn.estimator.fitted_
     inputs, outputs = folded.facts.inputs, folded.facts.outputs
@@ -110,23 +111,21 @@ def test_the_count_is_that_of_the_export(seed: int, periodic: bool) -> None:
         need = Budget(flash=1, dtype=dtype).need(
             fitted.networks.architecture, (inputs,), outputs, folded.layers.widths[-1]
         )
+        own = source.dimensions
+        whole = replace(own, shifted=True, judges=True, guard=True, takes_nan=True)
+        memory = Memory.of(whole, dtype)
         assert need.multiply_adds == folded.layers.multiply_adds
-        assert need.ram == source.scratch_bytes() + STACK
-        files = {"model.h": header(source), "model.c": source.code()}
-        code = need.flash - sum(table.bytes() for table in source.tables)
-        names = {table.name.removeprefix("model_") for table in source.tables}
-        lacks = 4 * outputs * sum(n not in names for n in ("spread", "shift", "sure_std"))
-        code -= lacks + inputs * ("takes_nan" not in names)
-        layers = len(folded.layers.dense)
-        assert code == (3_584 if dtype == "int8" else 2_560) + 32 * layers + 1_024 * periodic
+        assert (need.flash, need.ram) == (memory.flash, memory.ram)
+        assert memory.scratch == source.scratch_bytes() == struct_bytes(source.scratch())
+        assert Memory.of(own, dtype).tables == flash_bytes(tables(own)) == source.table_bytes
         if dtype == "float16":
             halves = Source(folded, prepare(folded, dtype, drawn.X), sure=np.ones(outputs))
-            assert sum(table.bytes() for table in halves.tables) <= need.flash - code
+            assert halves.table_bytes <= memory.tables
         if COMPILERS and dtype == "int8":
-            measured = code_and_stack(files)
+            measured = code_and_stack({"model.h": header(source), "model.c": source.code()})
             assert measured is not None
-            assert int(str(measured["code"])) <= code
-            assert int(str(measured["stack"])) <= STACK
+            assert int(str(measured["code"])) <= memory.code
+            assert int(str(measured["stack"])) <= memory.stack
 
 
 def test_networks_without_a_counted_form_are_refused() -> None:

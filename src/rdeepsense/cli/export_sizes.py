@@ -27,16 +27,11 @@ def export_sizes(fitted: Fitted) -> dict[str, int | str]:
         folded = folded_form(fitted)
         if isinstance(folded, FoldedGraph):
             return {
-                f"C {dtype}": sum(
-                    table.bytes() for table in GraphSource(folded, as_stored(folded, dtype)).tables
-                )
+                f"C {dtype}": GraphSource(folded, as_stored(folded, dtype)).table_bytes
                 for dtype in OF_GRAPHS
             }
         return {
-            f"C {dtype}": sum(
-                table.bytes()
-                for table in Source(folded, prepare(folded, dtype, rows), "model", None).tables
-            )
+            f"C {dtype}": Source(folded, prepare(folded, dtype, rows)).table_bytes
             for dtype in DTYPES
             if dtype == "float32" or len(rows)
         }

@@ -9,7 +9,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from rdeepsense.deploy.as_exported import as_exported
-from rdeepsense.deploy.c.need import NetworkSizes, encoded_numbers, need_in_c
+from rdeepsense.deploy.c.layout import Dimensions, Memory
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.encoding import Encoding
@@ -31,10 +31,12 @@ class Budget:
     Sizes are whole bytes or texts: "64 kB", "64KiB" and 65536 are the same, because makers of
     microcontrollers mean 1024 bytes by a kB (1 MB is 1024 of these).
 
-    What a model needs is counted before it is trained. Tables, scratch and multiply-adds are those
-    of the export; for code and stack there are allowances above what gcc -O2 makes of it for
-    Cortex-M, without what a core without floats takes from the compiler's own library. float16
-    counts as float32, because layers may have to stay that. An epistemic part is not counted.
+    What a model needs is counted before it is trained. Scratch memory and multiply-adds are those
+    of the export, and so are the tables of a model that has all that training may add: a shift of
+    means, thresholds of `is_sure`, flags of inputs that may be missing. For code and stack there
+    are upper bounds of what gcc -O2 makes of it for Cortex-M, without what a core without floats
+    takes from the compiler's own library. float16 counts as float32, because layers may have to
+    stay that. What is exported on request is not counted: `epistemic`, `novelty`, `reject`, `live`.
 
     Parameters
     ----------
@@ -101,8 +103,9 @@ class Budget:
         if isinstance(architecture, Periodic):
             embedding = architecture.frequencies, architecture.width
         widths = (*architecture.hidden, columns)
-        encoded = 0 if encoding is None else encoded_numbers(encoding)
-        return need_in_c(NetworkSizes(shape[0], outputs, widths, embedding, encoded), self.dtype)
+        planned = Dimensions.planned(shape[0], outputs, widths, self.dtype, embedding, encoding)
+        memory = Memory.of(planned, self.dtype)
+        return Need(memory.flash, memory.ram, planned.multiply_adds)
 
     def allows(self, need: Need) -> bool:
         """Tell whether a need is within every limit."""

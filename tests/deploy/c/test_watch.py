@@ -102,7 +102,7 @@ def test_tables_stay_within_eight_kilobytes() -> None:
             _, source = watched(drawn.estimator, drawn.X)
             own = [t for t in source.tables if "_novelty_" in t.name and "centre" not in t.name]
             assert source.model.novelty is not None
-            assert sum(t.bytes() for t in own) == source.model.novelty.bytes <= 8_192
+            assert sum(t.layout.bytes for t in own) == source.model.novelty.bytes <= 8_192
 
 
 def test_a_row_without_an_answer_is_unsure_and_not_unlike(tmp_path: Path) -> None:

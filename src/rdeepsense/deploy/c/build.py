@@ -35,7 +35,7 @@ class Program:
     @property
     def bytes(self) -> int:
         """Of all tables."""
-        return sum(table.bytes() for source in self.sources for table in source.tables)
+        return sum(source.table_bytes for source in self.sources)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from rdeepsense.deploy.c.encoding import encoding_sizes, encoding_switches
 from rdeepsense.deploy.c.inputs import CModel
+from rdeepsense.deploy.c.layout import Dimensions, begins, int8_sizes, up
 from rdeepsense.deploy.c.links import macros
 from rdeepsense.deploy.c.narrowing import narrow_config
-from rdeepsense.deploy.c.tables import Table, is_shifted, placed
+from rdeepsense.deploy.c.tables import Table
 from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.c.watch import watch_config
-from rdeepsense.deploy.quantise import BLOCK, BYTE, Int8Network
+from rdeepsense.deploy.quantise import BYTE, Int8Network
 from rdeepsense.guard import EMBEDDING_REACH
 from rdeepsense.link import OPERATIONS, LocationWidth
 
@@ -33,7 +34,7 @@ def switches(model: CModel) -> dict[str, bool]:
         "CLASSES": model.is_classifier,
         "EMBEDDED": model.network.embedding is not None,
         **encoding_switches(model.encoding),
-        "SHIFTED": is_shifted(model),
+        "SHIFTED": model.is_shifted,
         "REFUSES_NAN": model.missing == "refuse",
         "GUARD": model.guard is not None,
         "JUDGES": model.sure is not None,
@@ -52,10 +53,9 @@ def switches(model: CModel) -> dict[str, bool]:
     }
 
 
-def config(model: CModel, tables: list[Table]) -> str:
+def config(model: CModel, d: Dimensions, tables: list[Table]) -> str:
     """config.h: the tables' declarations, sizes, layers and link."""
-    ins, sums, columns = rooms(model)
-    rows = _layers(model)
+    rows = _layers(model, d)
     table = "".join(f" \\\n    {row}" + "," * (row is not rows[-1]) for row in rows)
     lines = [
         *(t.declaration() for t in tables),
@@ -64,24 +64,23 @@ def config(model: CModel, tables: list[Table]) -> str:
         f"#define LAYER_TABLE{table}",
         f"#define NETWORK_INPUTS {model.network_inputs} /* what the network reads of a row */",
         *encoding_sizes(model.encoding),
-        f"#define ROOM {ins} /* for the inputs of a layer */",
-        f"#define SUMS {sums} /* of a layer */",
+        f"#define ROOM {d.room} /* for the inputs of a layer */",
+        f"#define SUMS {d.sums} /* of a layer */",
     ]
     if isinstance(model.network, Int8Network):
-        lines.append(f"#define COLUMNS {columns} /* of the last layer */")
+        lines.append(f"#define COLUMNS {d.widths[-1]} /* of the last layer */")
         lines.append(f"#define LIMIT {number(2 * model.network.levels)}")
         lines.append(f"#define ZERO {2 * model.network.levels + 1}")
-    embedding = model.network.embedding
-    if embedding is not None:
-        waves, width = embedding.weight.shape[1:]
-        lines.append(f"#define FREQUENCIES {waves // 2} /* of the embedding of each input */")
+    if d.embedding is not None:
+        frequencies, width = d.embedding
+        lines.append(f"#define FREQUENCIES {frequencies} /* of the embedding of each input */")
         lines.append(f"#define EMBEDDING_WIDTH {width} /* numbers that come out of it */")
         lines.append(f"#define EMBEDDING_REACH {number(EMBEDDING_REACH)}")
         if isinstance(model.network, Int8Network):
             lines.append(f"#define PER_STEP {number(model.network.per_step[0])}")
-    if model.laplace is not None:
-        lines.append(f"#define LAPLACE_ROWS {len(model.laplace.root)}")
-        lines.append(f"#define LAPLACE_HIDDEN {model.hidden} /* rows before those of the inputs */")
+    if d.laplace:
+        lines.append(f"#define LAPLACE_ROWS {d.laplace}")
+        lines.append(f"#define LAPLACE_HIDDEN {d.hidden} /* rows before those of the inputs */")
     lines += learning_config(model) + watch_config(model)
     link = link_macros(model)[0]
     return "\n".join(lines) + "\n" + (f"\n{LINK}{link}" if link else "")
@@ -97,25 +96,6 @@ def learning_config(model: CModel) -> list[str]:
     return lines
 
 
-def scratch_bytes(model: CModel) -> int:
-    """The size of the runtime's `work`."""
-    ins, sums, columns = rooms(model)
-    embedding = model.network.embedding
-    more = 0 if embedding is None else sum(embedding.weight.shape[1:])
-    more += 0 if model.encoding is None else model.network_inputs
-    more += 0 if model.live is None and model.narrowing is None else 1
-    if isinstance(model.network, Int8Network):
-        return _up(4 * sums + 4 * columns + 2 * ins, 4) + 4 * more
-    more += 0 if model.laplace is None else len(model.laplace.root)
-    return _up(4 * ins + 4 * sums + 2 * ins, 4) + 4 * more
-
-
-def rooms(model: CModel) -> tuple[int, int, int]:
-    """How many inputs and sums a layer can have, rounded up as the kernels like it; columns."""
-    block = BLOCK if isinstance(model.network, Int8Network) else 1
-    return _up(max(model.widths[:-1]), 4), _up(max(model.widths[1:]), block), model.widths[-1]
-
-
 def link_macros(model: CModel) -> tuple[str, set[str]]:
     """The macros of the link, and the functions that it, a Laplace part and a stream need."""
     needed = set() if model.laplace is None else {"sqrt"}
@@ -129,15 +109,16 @@ def link_macros(model: CModel) -> tuple[str, set[str]]:
     return text, used | needed
 
 
-def _layers(model: CModel) -> list[str]:
+def _layers(model: CModel, d: Dimensions) -> list[str]:
     """The initialisers of the layers."""
     name, widths, network = model.name, model.widths, model.network
     rows = []
     if isinstance(network, Int8Network):
-        for k, (begin, layer) in enumerate(zip(placed(network)[0], network.layers, strict=True)):
+        starts = begins(int8_sizes(d))[0]
+        for k, (begin, layer) in enumerate(zip(starts, network.layers, strict=True)):
             rows.append(
                 f"{{{name}_weights + {begin}, {name}_bias_{k}, {name}_factor_{k}, "
-                f"{number(BYTE * layer.least)}, {_up(widths[k], 4) // 4}, {widths[k + 1]}}}"
+                f"{number(BYTE * layer.least)}, {up(widths[k], 4) // 4}, {widths[k + 1]}}}"
             )
         return rows
     kinds = {layer.dtype for layer in network.layers}
@@ -148,7 +129,3 @@ def _layers(model: CModel) -> list[str]:
         gain = f"{number(stored.gain)}, " if "float16" in kinds else ""
         rows.append(f"{{{weight}, {name}_bias_{k}, {gain}{widths[k + 1]}}}")
     return rows
-
-
-def _up(value: int, step: int) -> int:
-    return -(-value // step) * step

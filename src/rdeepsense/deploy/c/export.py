@@ -92,7 +92,6 @@ def export_c99(
         [layer.weight for layer in folded.layers.dense],
         [str(layer.weight.dtype) for layer in network.layers],
     )
-    laplace, embedding = folded.output.laplace, folded.layers.embedding
     return made_c99(
         source,
         folder,
@@ -100,8 +99,8 @@ def export_c99(
         options.dtype,
         rows,
         costs,
-        epistemic=None if laplace is None else EpistemicCost.of(laplace),
-        embedding=None if embedding is None else EmbeddingCost.of(embedding),
+        epistemic=EpistemicCost.of(source),
+        embedding=EmbeddingCost.of(source),
         live=None if live is None else LiveCost.of(live, source.model.outputs),
         watch=watch,
     )

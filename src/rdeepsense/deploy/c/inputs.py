@@ -106,6 +106,11 @@ class CModel:
         return isinstance(self.link, Softmax)
 
     @property
+    def is_shifted(self) -> bool:
+        """Whether any mean lies elsewhere than the location of its distribution."""
+        return self.shift is not None and bool(np.any(self.shift))
+
+    @property
     def results(self) -> tuple[str, ...]:
         """What predict writes, one number for each output."""
         first = ("probs",) if self.is_classifier else ("mean", "std")

@@ -55,17 +55,6 @@ class CLive:
         }
         return found if self.freedom is None else {**found, "freedom": self.freedom}
 
-    def lengths(self, hidden: int, outputs: int) -> dict[str, int]:
-        """Say how many numbers C reads of each table."""
-        rows, n = hidden + 1, self.directions
-        return {
-            "turned": n * (n + 1) // 2 + (rows - n) * n,
-            **dict.fromkeys(("unit", "interval", "freedom"), outputs),
-            **dict.fromkeys(("forget", "fade"), self.filters),
-            "prior": (self.filters + 1) * len(STRETCHES),
-            "stretch": len(STRETCHES),
-        }
-
     def sizes(self, name: str) -> list[str]:
         """Return the macros of model.h."""
         return [

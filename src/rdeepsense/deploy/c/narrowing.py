@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rdeepsense.arrays import Floats
+from rdeepsense.deploy.c.layout import trapezoid
 from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.folded.narrowing import Narrowing
 
@@ -20,16 +21,6 @@ def narrow_arrays(narrowing: Narrowing) -> dict[str, Floats]:
     }
 
 
-def narrow_lengths(narrowing: Narrowing, hidden: int, outputs: int) -> dict[str, int]:
-    """Say how many numbers C reads of each table."""
-    count, size = narrowing.left.shape[:2]
-    return {
-        "narrow_turned": count * _turned(hidden, size),
-        "narrow_left": count * size * (size + 1) // 2,
-        "narrow_shares": outputs * count,
-    }
-
-
 def narrow_config(narrowing: Narrowing, hidden: int) -> list[str]:
     """Return the macros of model.c."""
     count, size = narrowing.left.shape[:2]
@@ -37,10 +28,6 @@ def narrow_config(narrowing: Narrowing, hidden: int) -> list[str]:
         f"#define HIDDEN {hidden} /* numbers that the last layer reads */",
         f"#define NARROW_COUNT {count} /* directions of the outputs */",
         f"#define NARROW_SIZE {size}",
-        f"#define NARROW_TURNED {_turned(hidden, size)}",
+        f"#define NARROW_TURNED {trapezoid(hidden + 1, size)}",
         f"#define NARROW_LEAST {number(narrowing.least)}",
     ]
-
-
-def _turned(hidden: int, size: int) -> int:
-    return size * (size + 1) // 2 + (hidden + 1 - size) * size

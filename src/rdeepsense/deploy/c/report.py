@@ -12,10 +12,8 @@ from rdeepsense.deploy.c.graph.sampled_cost import SampledCost
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.measure import code_and_stack
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.folded.embedding import Embedding
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.fields import TEXTS
-from rdeepsense.deploy.folded.laplace import LastLayerLaplace
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.watch import UNWATCHED, Watch
 
@@ -45,11 +43,11 @@ class EpistemicCost:
     multiply_adds: int
 
     @classmethod
-    def of(cls, laplace: LastLayerLaplace) -> EpistemicCost:
-        rows = len(laplace.root)
+    def of(cls, source: Source) -> EpistemicCost | None:
+        rows = source.dimensions.laplace
+        size = source.bytes_of("root", "gain", "epistemic")
         numbers = rows * (rows + 1) // 2
-        outputs = len(laplace.gain)
-        return cls("laplace", rows, 4 * (numbers + 2 * outputs), numbers + rows)
+        return cls("laplace", rows, size, numbers + rows) if rows else None
 
 
 @dataclass(frozen=True)
@@ -62,10 +60,12 @@ class EmbeddingCost:
     multiply_adds: int
 
     @classmethod
-    def of(cls, embedding: Embedding) -> EmbeddingCost:
-        numbers = sum(values.size for values in vars(embedding).values())
-        frequencies, width = embedding.frequency.shape[1], embedding.bias.shape[1]
-        return cls(frequencies, width, 4 * numbers, embedding.multiply_adds)
+    def of(cls, source: Source) -> EmbeddingCost | None:
+        d = source.dimensions
+        if d.embedding is None:
+            return None
+        size = source.bytes_of("frequency", "embedding_weight", "embedding_bias")
+        return cls(*d.embedding, size, d.inputs * d.waves)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Sizes:
     @classmethod
     def of(cls, source: Source, files: dict[str, str]) -> Sizes:
         """Measure with the compiler at hand."""
-        tables, scratch = sum(t.bytes() for t in source.tables), source.scratch_bytes()
+        tables, scratch = source.table_bytes, source.scratch_bytes()
         measured = code_and_stack(files)
         if measured is None:
             return cls(tables, None, scratch, None, None)

@@ -9,11 +9,12 @@ from typing import Any
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.assemble import RUNTIME, Assembly
-from rdeepsense.deploy.c.config import config, scratch_bytes, switches
+from rdeepsense.deploy.c.config import config, switches
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.inputs import CModel, c_model
+from rdeepsense.deploy.c.layout import Array, Dimensions, flash_bytes, scratch, struct_bytes
 from rdeepsense.deploy.c.live import CLive
-from rdeepsense.deploy.c.tables import Table, apart, tables_of
+from rdeepsense.deploy.c.tables import Table, tables_of
 from rdeepsense.deploy.c.text import remark
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.model import Folded
@@ -43,9 +44,8 @@ class Source:
         self.sure, self.many = sure, many
         self.model: CModel = c_model(folded, network, name, sure, live)
         self.name = self.model.name
-        self.tables: list[Table] = tables_of(self.model)
-        if many:
-            self.tables = [apart(t) for t in self.tables]
+        self.dimensions = Dimensions.of(self.model, many)
+        self.tables: list[Table] = tables_of(self.model, self.dimensions)
 
     @cached_property
     def switches(self) -> dict[str, bool]:
@@ -69,7 +69,7 @@ class Source:
 
     def config(self) -> str:
         """The section of model.c that is the model's own."""
-        return config(self.model, self.tables)
+        return config(self.model, self.dimensions, self.tables)
 
     def sections(self) -> dict[str, str]:
         """What model.c has of this model's own."""
@@ -108,6 +108,20 @@ class Source:
         """What model.h says of windows."""
         return []
 
+    @property
+    def table_bytes(self) -> int:
+        """What the tables take in flash, on a core of 32 bits."""
+        return flash_bytes([table.layout for table in self.tables])
+
+    def bytes_of(self, *names: str) -> int:
+        """Return what some of the tables take there, by their names without the prefix."""
+        named = {f"{self.name}_{name}" for name in names}
+        return flash_bytes([table.layout for table in self.tables if table.name in named])
+
+    def scratch(self) -> list[Array]:
+        """The members of `work` in model.c."""
+        return scratch(self.dimensions)
+
     def scratch_bytes(self) -> int:
         """The size of `work` in model.c."""
-        return scratch_bytes(self.model)
+        return struct_bytes(self.scratch())

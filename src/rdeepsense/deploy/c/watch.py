@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.compact_novelty import FARTHEST, FURTHEST, NUMBERS, SCORE_STEP
+from rdeepsense.compact_novelty import FARTHEST, FURTHEST, SCORE_STEP
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.text import number
-from rdeepsense.errors import InputError
 
 UNLIKE = """
 /* A row whose surprise is above this is MODEL_UNLIKE; one healthy row in a hundred is. */"""
@@ -36,27 +35,6 @@ def watch_arrays(model: CModel) -> dict[str, NDArray[Any]]:
         "novelty_means": own.means,
         "novelty_levels": own.constants,
         **({} if model.missing == "refuse" else {"novelty_centre": own.centre}),
-    }
-
-
-def watch_lengths(model: CModel) -> dict[str, int]:
-    """Say how many numbers C reads of each table."""
-    found = {"refuse": model.outputs}
-    if (own := model.novelty) is None:
-        return found
-    columns = _inputs(model) * (NUMBERS if model.window > 1 else 1)
-    if own.lines.shape != (columns, 4):
-        raise InputError(f"the novelty has {len(own.lines)} columns, the inputs have {columns}")
-    k, gaussians = own.components, own.gaussians
-    return found | {
-        "novelty_centre": _inputs(model),
-        "novelty_lines": 4 * columns,
-        **dict.fromkeys(("novelty_knots", "novelty_scores"), columns * own.knots.shape[1]),
-        "novelty_axes": columns * k,
-        "novelty_steps": k,
-        "novelty_bytes": gaussians * k * (k + 1) // 2,
-        **dict.fromkeys(("novelty_sizes", "novelty_means"), gaussians * k),
-        "novelty_levels": gaussians,
     }
 
 

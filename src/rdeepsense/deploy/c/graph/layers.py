@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rdeepsense.deploy.c.graph.packed import fours, panels
 from rdeepsense.deploy.c.graph.rounded import Weighted
 from rdeepsense.deploy.c.graph.stored import bytes_of
-from rdeepsense.deploy.c.tables import LARGE, LINE, Table
+from rdeepsense.deploy.c.layout import ON_A_LINE, Array, begin_of, up
+from rdeepsense.deploy.c.tables import Table
 from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear
 from rdeepsense.deploy.quantise import BLOCK
 from rdeepsense.errors import InputError
@@ -51,8 +52,8 @@ class Layers(ABC):
         """Write the macros of `list` in C, beside SUMS."""
 
     @abstractmethod
-    def room_bytes(self, convolved: bool) -> int:
-        """Return the size of `list` in C, without its sums."""
+    def lists(self, convolved: bool) -> list[Array]:
+        """Return the members of `list` in C behind its sums."""
 
     @abstractmethod
     def _row(self, node: Weighted, groups: int, wide: int, inputs: int, outputs: int) -> str: ...
@@ -79,8 +80,13 @@ class FloatLayers(Layers):
             lines.append(f"#define TAPS {self.taps} /* columns that a kernel reads */")
         return lines
 
-    def room_bytes(self, convolved: bool) -> int:
-        return 6 * self.room + (8 * self.taps if convolved else 0)
+    def lists(self, convolved: bool) -> list[Array]:
+        taps = [Array("int32_t", "held", self.taps), Array("uint32_t", "count", self.taps)]
+        return [
+            Array("float", "value", self.room),
+            *(taps if convolved else []),
+            Array("uint16_t", "index", self.room),
+        ]
 
     def _row(self, node: Weighted, groups: int, wide: int, inputs: int, outputs: int) -> str:
         # A list of each column that a kernel reads, filled up to fours.
@@ -105,7 +111,7 @@ class ByteLayers(Layers):
     def tables(self) -> list[Table]:
         packed = np.concatenate(self._parts)
         name = f"{self.name}_weights"
-        return [Table("int8_t", name, packed, "PAD", "ON_A_LINE "), *self._tables]
+        return [Table("int8_t", name, packed, "PAD", ON_A_LINE), *self._tables]
 
     def config(self, convolved: bool) -> list[str]:
         return [
@@ -115,19 +121,23 @@ class ByteLayers(Layers):
             f"#define GROUPS {self.groups} /* of four bytes */",
         ]
 
-    def room_bytes(self, convolved: bool) -> int:
-        return 4 * self._wholes + self.room + self.low + 2 * self.groups
+    def lists(self, convolved: bool) -> list[Array]:
+        return [
+            Array("int32_t", "whole", self._wholes),
+            Array("uint8_t", "byte", self.room),
+            Array("uint8_t", "low", self.low),
+            Array("uint16_t", "group", self.groups),
+        ]
 
     @property
     def _wholes(self) -> int:
-        return -(-self.sums // BLOCK) * BLOCK
+        return up(self.sums, BLOCK)
 
     def _row(self, node: Weighted, groups: int, wide: int, inputs: int, outputs: int) -> str:
         whole, factor = bytes_of(node.weight)
         packed, count = fours(whole, groups)
-        gap = -self._end % LINE if packed.size >= LARGE else 0
-        begin = self._end + gap
-        self._parts += [np.zeros(gap, np.int8), packed]
+        begin = begin_of(self._end, packed.size)
+        self._parts += [np.zeros(begin - self._end, np.int8), packed]
         self._end = begin + packed.size
         levels = getattr(node, "levels", 0)
         columns = _columns(node, wide) if isinstance(node, Convolution) else 1

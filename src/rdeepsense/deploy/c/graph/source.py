@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +11,10 @@ from rdeepsense.deploy.c.graph.model import graph_model
 from rdeepsense.deploy.c.graph.sampled import Sampled
 from rdeepsense.deploy.c.graph.steps import Steps
 from rdeepsense.deploy.c.graph.stored import StoredGraph
+from rdeepsense.deploy.c.layout import Array, Dimensions
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.tables import Table, learning_tables, shared_tables
+from rdeepsense.deploy.c.tables import tables_of
 from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.c.watch import watch_config
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
@@ -53,7 +53,10 @@ class GraphSource(Source):
         self.model = graph_model(folded, network, name, sure, live)
         self.name = self.model.name
         self.steps = self._steps()
-        self.tables = self._tables()
+        self.dimensions = Dimensions.of(self.model, many)
+        for table in self.steps.all_tables:
+            table.check()
+        self.tables = [*tables_of(self.model, self.dimensions), *self.steps.all_tables]
 
     def _steps(self) -> Steps:
         steps, graph = Steps(self.name, self.network.dtype), self.network.graph
@@ -66,20 +69,6 @@ class GraphSource(Source):
         steps.program("recurrent_steps", found, stream.step, states=True, many=True)
         steps.program("last_steps", top, stream.last, hidden=self.model.hidden > 0)
         return steps
-
-    def _tables(self) -> list[Table]:
-        network = self.network
-        first = [
-            Table("float", "centre", network.centre),
-            Table("float", "per_scale", network.per_scale),
-            Table("float", "offset", network.offset),
-            *shared_tables(self.model),
-            *learning_tables(self.model),
-        ]
-        named = [replace(t, name=f"{self.name}_{t.name}") for t in first]
-        for table in (*named, *self.steps.all_tables):
-            table.check()
-        return [*named, *self.steps.all_tables]
 
     @cached_property
     def switches(self) -> dict[str, bool]:
@@ -161,19 +150,25 @@ class GraphSource(Source):
         }
         return [*lines, STREAM, *(f"#define {name}_{key} {size}" for key, size in sizes.items())]
 
-    def scratch_bytes(self) -> int:
-        """The size of `work` in model.c."""
-        steps, network = self.steps, self.network
+    def scratch(self) -> list[Array]:
+        """The members of `work` in model.c."""
+        steps, network, outputs = self.steps, self.network, self.model.outputs
         read = network.graph.inputs if self.stream is None else self.stream.read
-        numbers = network.graph.columns + read + steps.arena + steps.sums
-        numbers += self.model.hidden
-        numbers += steps.states if "GATED" in steps.switches else 0
+        sizes = {"raw": network.graph.columns, "z": read, "arena": steps.arena}
+        if "GATED" in steps.switches:
+            sizes["states"] = steps.states
         if self.stream is not None:
             found, top, _ = self.stream.sizes
-            numbers += found + 2 * top
-            outputs = self.model.outputs
-            numbers += (outputs * (top + 2) + top) * self.personal
-        return 4 * numbers + steps.layers.room_bytes("CONVOLVED" in steps.switches)
+            sizes |= {"found": found, "top": top, "pooled": top}
+            sizes |= {"personal": outputs * (top + 2) + top} if self.personal else {}
+        if self.model.hidden:
+            sizes["hidden"] = self.model.hidden
+        own = [Array("float", name, count) for name, count in sizes.items()]
+        return [
+            *own,
+            Array("float", "sum", steps.sums),
+            *steps.layers.lists("CONVOLVED" in steps.switches),
+        ]
 
 
 def _macro_table(name: str, rows: list[str]) -> str:
