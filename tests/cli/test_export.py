@@ -109,23 +109,16 @@ def test_what_cannot_learn_on_is_refused(
     assert not Path("out").exists()
 
 
-@needs_cc
-def test_is_sure_accepts_the_chosen_share(run: Any, model: Path) -> None:
-    run("export", model, "--to", "c99", "-o", "out", "--sure", "0.75")
-    sure = json.loads(Path("out/report.json").read_text())["sure"]
+def test_the_chosen_share_of_the_rows_is_accepted(run: Any, model: Path) -> None:
+    assert run("export", model, "--to", "c99", "-o", "out", "--reject", "0.75").code == 0
+    threshold = json.loads(Path("out/report.json").read_text())["reject"]["threshold"]
     estimator = rds.load(model)
     X = pl.DataFrame(estimator.fitted_.kept_rows[0], schema=["a", "b [V]"])
     std = estimator.predict(X, return_std=True)[1]
-    assert np.mean(std <= sure[0] * (1 + 1e-6)) == pytest.approx(0.75, abs=0.02)
-    (Path("out") / "main.c").write_text(
-        '#include "model.h"\nint main(void) {\n'
-        f"    float sure = {sure[0] * 0.999:.9g}f, not_sure = {sure[0] * 1.001:.9g}f, nan;\n"
-        "    nan = (sure - sure) / (sure - sure);\n"
-        "    return !model_is_sure(&sure) || model_is_sure(&not_sure) || model_is_sure(&nan);\n}\n"
-    )
-    command = ["cc", "-std=c99", "main.c", "model.c", "weights.c", "-o", "main"]
-    subprocess.run(command, cwd="out", check=True)
-    assert subprocess.run(["./main"], cwd="out").returncode == 0
+    assert np.mean(std <= threshold * (1 + 1e-6)) == pytest.approx(0.75, abs=0.02)
+    assert "#define MODEL_UNSURE 8" in Path("out/model.h").read_text()
+    assert run("export", model, "--to", "c99", "-o", "plain").code == 0
+    assert "UNSURE" not in Path("plain/model.h").read_text()
 
 
 def test_classes(run: Any, tmp_path: Path, csv: Path) -> None:
@@ -338,7 +331,7 @@ def test_refusals(run: Any, model: Path, csv: Path, tmp_path: Path) -> None:
     assert "--data needs --target" in error("-o", "out", "--data", csv)
     assert "there is no such column" in error("-o", "out", "--data", csv, "--target", "none")
     assert "--name *** has no letter" in error("-o", "out", "--name", "***")
-    assert "--sure 1.5 must lie between" in error("-o", "out", "--sure", "1.5")
+    assert "--reject 1.5; accepted" in error("-o", "out", "--reject", "1.5").replace("=", " ")
     assert "there is no folder" in error("-o", "none/out")
     assert "is a file" in error("-o", csv)
     (tmp_path / "mine").mkdir()
@@ -378,7 +371,6 @@ def test_a_model_without_rows(run: Any, tmp_path: Path, csv: Path) -> None:
     result = run("export", tmp_path / "model", "--to", "c99", "-o", "out")
     assert result.code == 0, result.err
     assert "not measured" in result.out
-    assert "is_sure" not in Path("out/model.h").read_text()
     result = run("export", tmp_path / "model", "--to", "c99", "--dtype", "int8", "-o", "int8")
     assert result.code == 1
     assert "int8 needs rows to calibrate" in result.err

@@ -107,19 +107,19 @@ def test_the_count_is_that_of_the_export(seed: int, periodic: bool) -> None:
     inputs, outputs = folded.facts.inputs, folded.facts.outputs
     for dtype in DTYPES:
         network = prepare(folded, "float32" if dtype == "float16" else dtype, drawn.X)
-        source = Source(folded, network, sure=np.ones(outputs))
+        source = Source(folded, network)
         need = Budget(flash=1, dtype=dtype).need(
             fitted.networks.architecture, (inputs,), outputs, folded.layers.widths[-1]
         )
         own = source.dimensions
-        whole = replace(own, shifted=True, judges=True, guard=True, takes_nan=True)
+        whole = replace(own, shifted=True, guard=True, takes_nan=True)
         memory = Memory.of(whole, dtype)
         assert need.multiply_adds == folded.layers.multiply_adds
         assert (need.flash, need.ram) == (memory.flash, memory.ram)
         assert memory.scratch == source.scratch_bytes() == struct_bytes(source.scratch())
         assert Memory.of(own, dtype).tables == flash_bytes(tables(own)) == source.table_bytes
         if dtype == "float16":
-            halves = Source(folded, prepare(folded, dtype, drawn.X), sure=np.ones(outputs))
+            halves = Source(folded, prepare(folded, dtype, drawn.X))
             assert halves.table_bytes <= memory.tables
         if COMPILERS and dtype == "int8":
             measured = code_and_stack({"model.h": header(source), "model.c": source.code()})

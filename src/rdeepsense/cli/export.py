@@ -40,7 +40,6 @@ OPTIONS = {
     "rows": "--data",
     "epistemic": "--epistemic",
     "max_nll_change": "--max-nll-change",
-    "sure_share": "--sure",
     "fine_tune": "--fine-tune",
     "name": "--name",
     "live": "--live",
@@ -129,9 +128,6 @@ def export(
             help="int8: if the NLL rises by more than that, train the weights to round better.",
         ),
     ] = False,
-    sure: Annotated[
-        float, typer.Option(help="c99: share of the rows that is_sure shall accept.")
-    ] = 0.9,
     epistemic: Annotated[
         EpistemicMethod | None,
         typer.Option(
@@ -200,7 +196,6 @@ def export(
             rows=rows,
             epistemic=None if epistemic is None else epistemic.value,
             max_nll_change=max_nll_change,
-            sure_share=sure,
             fine_tune=fine_tune,
             name=name,
             live=live,

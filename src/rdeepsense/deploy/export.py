@@ -37,7 +37,6 @@ def export(
     rows: tuple[ArrayLike, ArrayLike] | None = None,
     epistemic: str | None = None,
     max_nll_change: float = 0.02,
-    sure_share: float = 0.9,
     fine_tune: bool = False,
     name: str = "model",
     live: bool = False,
@@ -76,7 +75,6 @@ def export(
         std or probabilities. Not with int8.
     max_nll_change : by how much the negative log-likelihood of those rows may rise (c99, onnx,
         web).
-    sure_share : share of the rows that `is_sure` shall accept (c99, web).
     fine_tune : where int8 is beyond `max_nll_change`, train the weights to round better.
     name : beginning of every name in the C (c99); also what the library is called (package).
     live : the C also learns on from labels, as `model.live()` does: `model_live` and
@@ -116,7 +114,6 @@ def export(
         dtype,
         epistemic,
         max_nll_change,
-        sure_share,
         fine_tune,
         name,
         live,

@@ -19,9 +19,9 @@ WATCH = ("reject", "novelty")
 JUDGED = ("rows", "epistemic", "max_nll_change", "fine_tune")
 HEARD = {
     "folded": ("epistemic", "smoothing", "hop", *WATCH),
-    "c99": (*JUDGED, "sure_share", "name", "stream", "smoothing", "hop", *STREAM, *WATCH),
+    "c99": (*JUDGED, "name", "stream", "smoothing", "hop", *STREAM, *WATCH),
     "onnx": (*JUDGED, "features", "reject"),
-    "web": (*JUDGED, "sure_share", "stream", "smoothing", *STREAM, *WATCH),
+    "web": (*JUDGED, "stream", "smoothing", *STREAM, *WATCH),
 }
 HEARD["package"] = (*HEARD["c99"], "version")
 
@@ -33,7 +33,6 @@ class Options:
     dtype: str = "float32"
     epistemic: str | None = None
     max_nll_change: float = 0.02
-    sure_share: float = 0.9
     fine_tune: bool = False
     name: str = "model"
     live: bool = False
@@ -81,8 +80,6 @@ def check_options(to: str, options: Options, rows_given: bool = False) -> None:
             f"reject= is a threshold of the std without its epistemic part, and epistemic="
             f"{options.epistemic!r} exports it with that part; leave one of them out"
         )
-    if not 0 < options.sure_share < 1:
-        raise InputError(f"sure_share={options.sure_share!r} must lie between 0 and 1")
 
 
 def _list(names: tuple[str, ...]) -> str:

@@ -130,7 +130,7 @@ def test_many_rows_stay_within_their_tables(cc: str, dtype: str, tmp_path: Path)
         flags += SANITISED if cc == "gcc" else []
         folder = tmp_path / march
         source = Shape(widths, seed=len(march)).write(folder, dtype)
-        wide = Source(source.folded, source.network, sure=source.sure, many=True)
+        wide = Source(source.folded, source.network, many=True)
         (folder / "many.c").write_text(wide.code())
         (folder / "many_weights.c").write_text(wide.weights())
         (folder / "many_rows.c").write_text(MANY_ROWS)

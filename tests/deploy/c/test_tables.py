@@ -24,6 +24,7 @@ from rdeepsense.deploy.networks import as_float32
 from rdeepsense.deploy.prepare import prepare
 from rdeepsense.deploy.quantise import Int8Layer, Int8Network, quantise
 from rdeepsense.errors import InputError
+from rdeepsense.refusal import Refusal
 
 OUTPUTS = 4
 
@@ -74,12 +75,12 @@ def test_short_arrays_are_refused_by_everything_that_runs_a_model(name: str) -> 
 def test_every_table_is_held_to_its_length(dtype: str) -> None:
     folded, X = model(), np.random.default_rng(1).normal(size=(50, 3))
     network: Any = as_float32(folded) if dtype == "float32" else quantise(folded, X)
-    right = c_model(folded, network, "m", np.ones(OUTPUTS))
+    right = c_model(folded, network, "m")
     assert_as_laid_out(right)
     with pytest.raises(InputError, match="the table spread has 3 numbers where .* need 4"):
         made(replace(right, spread=np.ones(3)))
-    with pytest.raises(InputError, match="the table sure_std has 1 numbers where .* need 4"):
-        made(replace(right, sure=np.ones(1)))
+    with pytest.raises(InputError, match="the table refuse has 1 numbers where .* need 4"):
+        made(replace(right, refusal=Refusal(np.ones(1), np.ones(1))))
     with pytest.raises(InputError, match="the first layer reads 2 numbers of 3 inputs"):
         made(replace(right, widths=(2, *right.widths[1:])))
     with pytest.raises(InputError, match="the network has 2 layers, the model 1"):

@@ -55,7 +55,7 @@ class Shape:
             embedding = self._embedding(rng)
             folded = replace(folded, layers=replace(folded.layers, embedding=embedding))
         X = (centre + rng.normal(size=(200, len(centre)))).astype(np.float32)
-        source = Source(folded, prepare(folded, dtype, X), sure=np.ones(folded.facts.outputs))
+        source = Source(folded, prepare(folded, dtype, X))
         write(source, folder, X)
         body = ",\n".join("{" + ", ".join(map(number, row)) + "}" for row in X[:ROWS])
         table = f"static const float rows[ROWS][MODEL_INPUTS] = {{\n{body}}};\n"

@@ -60,7 +60,7 @@ def test_random_models_have_the_bits_of_plain_c(seed: int, tmp_path: Path) -> No
     run(["gcc", *STRICT, "-O2", "-U__SSE2__", *files], folder)
     plain = run(["./rows"], folder)
     assert len(plain.splitlines()) == 2 * ROWS * source.folded.facts.outputs
-    wide = Source(source.folded, source.network, sure=source.sure, many=True)
+    wide = Source(source.folded, source.network, many=True)
     (folder / "many.c").write_text(wide.code())
     (folder / "many_weights.c").write_text(wide.weights())
     (folder / "many_rows.c").write_text(MANY_ROWS)

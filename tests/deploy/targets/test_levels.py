@@ -26,7 +26,7 @@ def built(shape: Shape, dtype: str, folder: Path) -> tuple[str, str]:
     files = ["-DTIMES=1", "rows.c", "model.c", "weights.c", "-o", "rows"]
     run(["gcc", *STRICT, "-O2", "-U__SSE2__", *files], folder)
     run([CROSS, *STRICT, "-I.", str(HERE / "loaded.c"), "-o", "loaded"], folder)
-    many = Source(source.folded, source.network, sure=source.sure, many=True)
+    many = Source(source.folded, source.network, many=True)
     return run(["./rows"], folder), str(library_of(many, CROSS, "aarch64"))
 
 

@@ -37,7 +37,6 @@ def switches(model: CModel) -> dict[str, bool]:
         "SHIFTED": model.is_shifted,
         "REFUSES_NAN": model.missing == "refuse",
         "GUARD": model.guard is not None,
-        "JUDGES": model.sure is not None,
         "REFUSES": model.refusal is not None,
         "NOVELTY": model.novelty is not None,
         "LAPLACE": laplace is not None,

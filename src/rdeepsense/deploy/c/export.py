@@ -6,10 +6,6 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.graph.cost import StreamCost
@@ -30,7 +26,6 @@ from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold_fitted
 from rdeepsense.deploy.fold_adapted import narrowing, settled
 from rdeepsense.deploy.fold_live import fold_live
-from rdeepsense.deploy.folded.runner import MeanStd, Runner
 from rdeepsense.deploy.judge import judge, stored_network
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
@@ -81,13 +76,12 @@ def export_c99(
     network, tuned = stored_network(plain, folded, rows, options, progress)
     running = NetworkRunner(folded, network)
     found = judge(running, fitted, rows, options, tuned)
-    sure = sure_thresholds(running, rows.X, options.sure_share)
     live = None
     if options.live:
         live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
     watch = Watch.of(fitted, rows, options)
     watched = replace(folded, facts=watch.on(folded.facts))
-    source = Source(watched, network, options.name, sure, live)
+    source = Source(watched, network, options.name, live)
     costs = layer_costs(
         [layer.weight for layer in folded.layers.dense],
         [str(layer.weight.dtype) for layer in network.layers],
@@ -127,7 +121,6 @@ def made_c99(
         "weights.c": source.weights(),
         "selftest.c": selftest(source, rows.X),
     }
-    sure = None if source.sure is None else tuple(float(v) for v in source.sure)
     report = C99Report(
         "c99",
         folder,
@@ -138,7 +131,6 @@ def made_c99(
         costs,
         epistemic,
         Sizes.of(source, files),
-        sure,
         embedding,
         live,
         stream,
@@ -171,15 +163,3 @@ def check_unsampled(options: Options) -> None:
                 f"{name}={getattr(options, name)!r} is for models of windows that "
                 "rdeepsense.windows(...) cut, which know their rate; this one takes no samples"
             )
-
-
-def sure_thresholds(running: Runner, X: NDArray[Any], share: float) -> NDArray[np.float64] | None:
-    """Find the threshold that this share of the rows meets; of several outputs, all at once."""
-    if not len(X):
-        return None
-    found = running.run(X)
-    if not isinstance(found, MeanStd):
-        return np.atleast_1d(np.quantile(found.probs.max(1), 1 - share))
-    typical = np.median(found.std, axis=0)
-    threshold: NDArray[np.float64] = typical * np.quantile((found.std / typical).max(1), share)
-    return threshold

@@ -44,9 +44,6 @@ def sizes(source: Source) -> str:
         *([] if model.live is None else model.live.sizes(name)),
         *source.more_sizes(),
     ]
-    if model.sure is not None and model.is_classifier:
-        lines += ["", "/* The least probability that is sure. */"]
-        lines.append(f"#define {name}_SURE_PROB {number(model.sure[0])}")
     return "\n".join(lines) + "\n"
 
 

@@ -43,10 +43,7 @@ class CLaplace:
 
 @dataclass(frozen=True)
 class CModel:
-    """A network, what its columns mean, and what is said of it.
-
-    `sure` is the largest std of each output, or the least probability, that `is_sure` accepts.
-    """
+    """A network, what its columns mean, and what is said of it."""
 
     name: str
     network: FloatNetwork | Int8Network | StoredGraph
@@ -57,7 +54,6 @@ class CModel:
     laplace: CLaplace | None
     guard: Guard | None
     encoding: Encoding | None
-    sure: Floats | None
     intervals: Intervals | None
     missing: str
     centre: Floats
@@ -121,7 +117,6 @@ def c_model(
     folded: Folded,
     network: FloatNetwork | Int8Network,
     name: str,
-    sure: Floats | None,
     live: CLive | None = None,
 ) -> CModel:
     """Take from a folded model what its C needs."""
@@ -134,7 +129,7 @@ def c_model(
         assert isinstance(network, FloatNetwork)
         assert network.root is not None
         laplace = CLaplace(network.root, output.laplace.gain, output.laplace.std)
-    plain = plain_model(name, network, layers.widths, facts, output, layers, sure)
+    plain = plain_model(name, network, layers.widths, facts, output, layers)
     return replace(
         plain,
         laplace=laplace,
@@ -151,7 +146,6 @@ def plain_model(
     facts: Facts,
     output: Output,
     reader: Layers | Graph,
-    sure: Floats | None,
 ) -> CModel:
     """Take what every kind of network has; `reader` is what scales its inputs."""
     return CModel(
@@ -164,7 +158,6 @@ def plain_model(
         laplace=None,
         guard=facts.guard,
         encoding=None,
-        sure=sure,
         intervals=facts.intervals,
         missing=facts.missing,
         centre=reader.centre,

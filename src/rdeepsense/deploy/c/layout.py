@@ -52,8 +52,8 @@ class Dimensions:
     dtypes : type of the weights of each layer; empty for networks of windows.
     embedding : frequencies and width of the embedding of each input.
     laplace : rows of the matrix of the epistemic part.
-    classes, shifted, judges, guard, takes_nan, refuses : whether outputs are classes, and whether
-        the model has the tables `shift`, `sure_std`, those of the guard, `takes_nan` and `refuse`.
+    classes, shifted, guard, takes_nan, refuses : whether outputs are classes, and whether the model
+        has the tables `shift`, those of the guard, `takes_nan` and `refuse`.
     window : times of a window; None where rows are those of a table.
     many : whether the tables are for a library that predicts many rows.
     """
@@ -67,7 +67,6 @@ class Dimensions:
     laplace: int = 0
     classes: bool = False
     shifted: bool = True
-    judges: bool = True
     guard: bool = True
     takes_nan: bool = True
     refuses: bool = False
@@ -119,7 +118,6 @@ class Dimensions:
             0 if model.laplace is None else len(model.laplace.root),
             classes=model.spread is None or model.shift is None,
             shifted=model.is_shifted,
-            judges=model.sure is not None,
             guard=model.guard is not None,
             takes_nan=model.missing != "refuse",
             refuses=model.refusal is not None and not model.is_classifier,
@@ -396,8 +394,7 @@ def _outputs(d: Dimensions) -> list[Array]:
     """Return the tables of outputs and guard, which a model has whatever its network is."""
     found = []
     if not d.classes:
-        names = ["spread"] + ["shift"] * d.shifted + ["sure_std"] * d.judges
-        found += _floats(d.outputs, *names)
+        found += _floats(d.outputs, "spread", *["shift"] * d.shifted)
     if d.guard:
         found += _floats(d.columns, "low", "high") + _floats(d.outputs, "fallback")
         found += [Array("int8_t", "takes_nan", d.columns)] if d.takes_nan else []

@@ -117,7 +117,6 @@ class C99Report(ExportReport):
     layers: tuple[LayerCost, ...]
     epistemic: EpistemicCost | None
     bytes: Sizes
-    sure: tuple[float, ...] | None  # what `is_sure` compares with
     embedding: EmbeddingCost | None = None
     live: LiveCost | None = None
     stream: StreamCost | None = None
@@ -165,7 +164,6 @@ class C99Report(ExportReport):
             "multiply_adds": self.multiply_adds,
             "bytes": asdict(self.bytes),
             "quality": self.quality_json(),
-            "sure": None if self.sure is None else list(self.sure),
             "reject": None if (refusal := self.watch.refusal) is None else refusal.to_json(),
         }
 

@@ -25,8 +25,7 @@ from rdeepsense.deploy.quantise import Int8Network
 class Source:
     """The C of one model: the runtime, with the model's own tables and configuration.
 
-    `sure` is the largest std of each output, or the least probability, that `is_sure` accepts;
-    with `live` the model learns on. With `many` it is for a library that predicts many rows: the
+    With `live` the model learns on. With `many` it is for a library that predicts many rows: the
     function for that is in it, and tables lie as is best for a processor with caches.
     """
 
@@ -35,14 +34,13 @@ class Source:
         folded: Folded,
         network: FloatNetwork | Int8Network,
         name: str = "model",
-        sure: Floats | None = None,
         live: CLive | None = None,
         many: bool = False,
     ) -> None:
         self.folded: Folded | FoldedGraph = folded
         self.network: FloatNetwork | Int8Network | StoredGraph = network
-        self.sure, self.many = sure, many
-        self.model: CModel = c_model(folded, network, name, sure, live)
+        self.many = many
+        self.model: CModel = c_model(folded, network, name, live)
         self.name = self.model.name
         self.dimensions = Dimensions.of(self.model, many)
         self.tables: list[Table] = tables_of(self.model, self.dimensions)

@@ -95,7 +95,7 @@ def _arrays(model: CModel) -> Arrays:
     """Return the numbers of every table by its name; more than a model may need."""
     network, guard = model.network, model.guard
     found: dict[str, NDArray[Any] | None] = {"centre": network.centre}
-    found |= {"spread": model.spread, "shift": model.shift, "sure_std": model.sure}
+    found |= {"spread": model.spread, "shift": model.shift}
     if isinstance(network, Int8Network):
         found |= _int8(network)
     elif isinstance(network, FloatNetwork):

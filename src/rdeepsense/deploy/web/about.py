@@ -47,7 +47,6 @@ def about(
         "classes": None if facts.classes is None else [str(c) for c in facts.classes],
         "missing": facts.missing,
         "epistemic": report.epistemic is not None,
-        "sure": None if report.sure is None else _rounded(report.sure),
         "live": None if report.live is None else report.live.coverage,
         "quality": None if report.quality is None else _figures(report.quality.after),
     }

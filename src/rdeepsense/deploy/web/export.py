@@ -95,7 +95,6 @@ def _switches(report: C99Report, header: str) -> dict[str, bool]:
     return {
         "CLASSES": report.facts.is_classifier,
         "LAPLACE": report.epistemic is not None,
-        "JUDGES": "model_is_sure" in header,
         "GUARD": "model_flagged_input" in header,
         "LIVE": report.live is not None,
         "SENSES": "model_push(" in header,

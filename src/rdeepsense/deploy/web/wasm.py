@@ -30,7 +30,6 @@ FLAGS = (
 )
 ALWAYS = ("page_selftest", "page_inputs", "page_outputs", "page_predict")
 EXPORTS = {
-    "JUDGES": ("page_is_sure",),
     "GUARD": ("page_flagged",),
     "LIVE": ("page_begin", "page_live", "page_truth", "page_observe", "page_state",
              "page_state_bytes"),

@@ -47,7 +47,7 @@ def classifier() -> Any:
 def test_the_folder_is_whole(dtype: str, classifier: Any, tmp_path: Path) -> None:
     rows = motion(200, 1)
     report = rds.export(
-        classifier, tmp_path / "m", to="c99", dtype=dtype, rows=rows, name="gait", sure_share=0.8
+        classifier, tmp_path / "m", to="c99", dtype=dtype, rows=rows, name="gait", reject=0.8
     )
     assert isinstance(report, C99Report)
     assert json.loads((tmp_path / "m/report.json").read_text()) == report.to_json()

@@ -152,7 +152,7 @@ def test_networks_of_few_kinds_compile_without_a_warning(name: str, tmp_path: Pa
     ).fit(X, y)
     folded = fold_graph(model.fitted_)
     for dtype, cc in (("float32", COMPILERS[0]), ("int8", COMPILERS[-1])):
-        source = GraphSource(folded, as_stored(folded, dtype), sure=np.ones(1))
+        source = GraphSource(folded, as_stored(folded, dtype))
         folder = write(source, tmp_path / dtype, X)
         status, found = predict(library(folder, cc, "-O2"), source, X)
         assert set(status) == {0}

@@ -48,4 +48,4 @@ def example() -> tuple[Source, Any]:
     facts = Facts(3, 1, head="gaussian", guard=guard, version="0.0")
     folded = Folded(facts, layers, output)
     X = np.array([[20.0, 0, -3], [24, 0.25, -2], [14, -0.5, -4]])
-    return Source(folded, as_float32(folded), sure=np.array([1.5])), X
+    return Source(folded, as_float32(folded)), X

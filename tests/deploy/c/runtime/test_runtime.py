@@ -78,7 +78,7 @@ def test_every_switch_gives_what_the_assembled_file_gives(seed: int, tmp_path: P
     )
     X = drawn.X.astype(np.float32)
     for dtype in ("float32", "float16") if laplace else ("float32", "float16", "int8"):
-        source = Source(folded, prepare(folded, dtype, X), sure=np.ones(folded.facts.outputs))
+        source = Source(folded, prepare(folded, dtype, X))
         raw, cc = tmp_path / f"{dtype} as it lies", COMPILERS[seed % len(COMPILERS)]
         raw.mkdir()
         for name, text in sections(source, X).items():

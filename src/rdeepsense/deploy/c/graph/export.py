@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rdeepsense.adaptation.rates import Rates
-from rdeepsense.deploy.c.export import C99, check_unsampled, made_c99, sure_thresholds
+from rdeepsense.deploy.c.export import C99, check_unsampled, made_c99
 from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.graph.decided import decided_quality
 from rdeepsense.deploy.c.graph.report import graph_costs
@@ -56,7 +56,6 @@ def export_graph_c99(
     runner = NetworkRunner(folded, network)
     found = judge(runner, fitted, rows, options)
     running = running_quality(folded, network, fitted, rows)
-    sure = sure_thresholds(runner, rows.X, options.sure_share)
     factor = 1.0 if running is None else running.factor
     smoothing, decided = decided_quality(runner, folded.facts, rows, options.smoothing)
     if options.smoothing is None:
@@ -67,9 +66,7 @@ def export_graph_c99(
     live = None
     if options.live:
         live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
-    source = GraphSource(
-        watched, network, options.name, sure, factor, sampled, live, personal=personal
-    )
+    source = GraphSource(watched, network, options.name, factor, sampled, live, personal=personal)
     stream = None
     if network.stream is not None:
         kept = 0 if watch.novelty is None else SUMMARY

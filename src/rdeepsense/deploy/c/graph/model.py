@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.inputs import CModel, plain_model
 from rdeepsense.deploy.c.live import CLive
@@ -17,7 +16,6 @@ def graph_model(
     folded: FoldedGraph,
     network: StoredGraph,
     name: str,
-    sure: Floats | None,
     live: CLive | None = None,
 ) -> CModel:
     """Take from a folded graph what its C needs."""
@@ -25,6 +23,6 @@ def graph_model(
     learns = live is not None or folded.narrowing is not None
     hidden = (last_layer(graph).weight.shape[1],) if learns else ()
     widths = (graph.inputs, *hidden, graph.columns)
-    plain = plain_model(name, network, widths, facts, output, graph, sure)
+    plain = plain_model(name, network, widths, facts, output, graph)
     window = prod(graph.shape[:-1])
     return replace(plain, window=window, live=live, narrowing=folded.narrowing)

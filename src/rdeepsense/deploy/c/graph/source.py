@@ -40,17 +40,16 @@ class GraphSource(Source):
         folded: FoldedGraph,
         network: StoredGraph,
         name: str = "model",
-        sure: Floats | None = None,
         running: float = 1.0,
         sampled: Sampled | None = None,
         live: CLive | None = None,
         many: bool = False,
         personal: bool = False,
     ) -> None:
-        self.folded, self.network, self.sure, self.many = folded, network, sure, many
+        self.folded, self.network, self.many = folded, network, many
         self.running, self.stream = running, network.stream
         self.sampled, self.personal = sampled, personal
-        self.model = graph_model(folded, network, name, sure, live)
+        self.model = graph_model(folded, network, name, live)
         self.name = self.model.name
         self.steps = self._steps()
         self.dimensions = Dimensions.of(self.model, many)

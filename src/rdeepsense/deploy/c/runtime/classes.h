@@ -76,16 +76,3 @@ int model_predict(const float *x, float *probs, void *scratch)
     return status;
 }
 #endif
-
-#if JUDGES
-int model_is_sure(const float *probs)
-{
-    unsigned k;
-    for (k = 0; k < MODEL_OUTPUTS; ++k) {
-        if (probs[k] >= MODEL_SURE_PROB) {
-            return 1;
-        }
-    }
-    return 0;
-}
-#endif

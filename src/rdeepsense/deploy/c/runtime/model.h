@@ -91,15 +91,6 @@ unsigned model_flagged_input(const float *x);
 float model_surprise(const float *x);
 
 #endif
-#if JUDGES
-/* Whether a prediction is among the surer ones: the threshold was chosen at export. */
-#if CLASSES
-int model_is_sure(const float *probs);
-#else
-int model_is_sure(const float *std);
-#endif
-
-#endif
 #if PERSONAL
 #include "personal.h"
 

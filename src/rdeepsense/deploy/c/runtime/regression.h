@@ -80,16 +80,3 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
     return status;
 }
 #endif
-
-#if JUDGES
-int model_is_sure(const float *std)
-{
-    unsigned k;
-    for (k = 0; k < MODEL_OUTPUTS; ++k) {
-        if (!(std[k] <= model_sure_std[k])) {
-            return 0;
-        }
-    }
-    return 1;
-}
-#endif

@@ -128,9 +128,6 @@ static int tell(int row, void (*line)(const char *text))
     put_class(out[0]);
     put(", expected ");
     put_class(wanted);
-#if JUDGES
-    put(model_is_sure(out[0]) ? "" : ", not sure");
-#endif
     put_doubts();
     line(text);
     return wrong;
@@ -158,9 +155,6 @@ static int tell(int row, void (*line)(const char *text))
         put_value(out[0][k], out[1][k]);
         put(", expected ");
         put_value(mean, std);
-#if JUDGES
-        put(model_is_sure(out[1]) ? "" : ", not sure");
-#endif
         put_doubts();
         line(text);
     }

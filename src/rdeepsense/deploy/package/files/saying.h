@@ -17,11 +17,6 @@ static void predict_and_print(const float *x)
         print_why(status);
         return;
     }
-#if JUDGES
-    if (!model_is_sure(probs)) {
-        Serial.print("not sure, perhaps ");
-    }
-#endif
     Serial.print(names[best]);
     Serial.print(" ");
     Serial.println(probs[best], 3);
@@ -41,11 +36,6 @@ static void predict_and_print(const float *x)
         print_why(status);
         return;
     }
-#if JUDGES
-    if (!model_is_sure(std)) {
-        Serial.print("not sure, perhaps ");
-    }
-#endif
     for (int k = 0; k < MODEL_OUTPUTS; ++k) {
         Serial.print(names[k]);
         Serial.print(" ");

@@ -34,19 +34,6 @@ int page_predict(void)
     return predict_into(x, out, MODEL_OUTPUTS, &scratch);
 }
 
-#if JUDGES
-/* Whether the last prediction is among the surer ones. */
-int page_is_sure(void);
-int page_is_sure(void)
-{
-#if CLASSES
-    return model_is_sure(out);
-#else
-    return model_is_sure(out + MODEL_OUTPUTS);
-#endif
-}
-#endif
-
 #if GUARD
 unsigned page_flagged(void);
 unsigned page_flagged(void)

@@ -71,7 +71,6 @@ export class Model {
     for (let i = 0; i < this.x.length; ++i) this.x[i] = number(values[i]);
     const status = this.facts.live ? this.wasm.page_live() : this.wasm.page_predict();
     const found = this.read(status, coverage);
-    if (this.wasm.page_is_sure) found.sure = this.wasm.page_is_sure() === 1;
     const flagged = status && this.wasm.page_flagged ? this.wasm.page_flagged() : this.x.length;
     if (flagged < this.x.length) found.flagged = flagged % this.facts.inputs.length;
     return found;

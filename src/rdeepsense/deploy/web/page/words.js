@@ -27,7 +27,7 @@ export function verdict(found, facts) {
   if (found.status & (Status.UNLIKE | Status.OUT_OF_RANGE | Status.UNKNOWN_LEVEL))
     return { kind: "unlike", text: UNLIKE };
   if (found.status & Status.MISSING) return { kind: "unlike", text: "A sensor is missing" };
-  if (found.status & Status.UNSURE || found.sure === false || found.label < 0)
+  if (found.status & Status.UNSURE || found.label < 0)
     return { kind: "unsure", text: UNSURE };
   return { kind: "sure", text: facts.classes[found.label] };
 }

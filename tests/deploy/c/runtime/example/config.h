@@ -5,7 +5,6 @@ extern const float model_bias_0[];
 extern const float model_weight_1[];
 extern const float model_bias_1[];
 extern const float model_spread[];
-extern const float model_sure_std[];
 extern const float model_low[];
 extern const float model_high[];
 extern const float model_fallback[];

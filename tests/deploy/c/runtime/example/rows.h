@@ -5,14 +5,13 @@ extern const float model_bias_0[];
 extern const float model_weight_1[];
 extern const float model_bias_1[];
 extern const float model_spread[];
-extern const float model_sure_std[];
 extern const float model_low[];
 extern const float model_high[];
 extern const float model_fallback[];
 
 #define ROWS 3
 #define TOLERANCE 2e-4f
-#define CHECKSUM 994050048u
+#define CHECKSUM 2269118464u
 #define ADD_TABLES \
     ADD(model_centre, 3, bits_of) \
     ADD(model_per_scale, 3, bits_of) \
@@ -21,7 +20,6 @@ extern const float model_fallback[];
     ADD(model_weight_1, 10, bits_of) \
     ADD(model_bias_1, 2, bits_of) \
     ADD(model_spread, 1, bits_of) \
-    ADD(model_sure_std, 1, bits_of) \
     ADD(model_low, 3, bits_of) \
     ADD(model_high, 3, bits_of) \
     ADD(model_fallback, 1, bits_of)

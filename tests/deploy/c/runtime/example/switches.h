@@ -10,7 +10,6 @@
 #define SHIFTED 0
 #define REFUSES_NAN 1
 #define GUARD 1
-#define JUDGES 1
 #define REFUSES 0
 #define NOVELTY 0
 #define LAPLACE 0

@@ -21,9 +21,6 @@ const float model_bias_1[2] = {
 const float model_spread[1] = {
     2.0f};
 
-const float model_sure_std[1] = {
-    1.5f};
-
 const float model_low[3] = {
     0.0f, -2.0f, -8.0f};
 
