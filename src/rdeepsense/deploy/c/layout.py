@@ -211,9 +211,9 @@ class Array:
 
 @dataclass(frozen=True)
 class Target:
-    """How GCC -O2 lays tables out: alignment of arrays, and PAD by the type of the numbers.
+    """How GCC -O2 lays out tables on a processor: alignment of arrays, and PAD by their type.
 
-    `vector` is the alignment of arrays that fill one vector at least.
+    An array that fills a vector has the alignment `vector`, unless its definition says another.
     """
 
     word: int
@@ -221,21 +221,23 @@ class Target:
     pad: Mapping[str, int] = field(default_factory=dict)
 
     def bytes(self, array: Array) -> int:
-        """Return the size of a table with what follows its numbers."""
+        """Return the size of a table with the zeros behind its numbers."""
         return array.bytes + bool(array.pad) * BYTES[array.kind] * self.pad.get(array.kind, 0)
 
+    def alignment(self, array: Array) -> int:
+        """Return what the address of a table is a multiple of."""
+        return self.word if array.align or self.bytes(array) < self.vector else self.vector
 
-CORTEX_M = Target(4, 4)  # Cortex-M3, M4, M7
-HELIUM = Target(4, 8, {"int8_t": 16})  # Cortex-M55
-SSE2 = Target(4, 16, {"int8_t": 256, "uint16_t": 16})  # of x86
+
+CORTEX_M = Target(4, 4)  # M3, M4, M7
+HELIUM = Target(4, 8, {"int8_t": 16})  # M55
 
 
 def flash_bytes(arrays: Sequence[Array], target: Target = CORTEX_M) -> int:
-    """Return the size of the section of all tables, each aligned; GCC lays the last one first."""
+    """Return the size of the section of the tables, of which GCC lays out the last one first."""
     end = 0
     for array in reversed(arrays):
-        size = target.bytes(array)
-        end = up(end, target.vector if size >= target.vector else target.word) + size
+        end = up(end, target.alignment(array)) + target.bytes(array)
     return up(end, target.word)
 
 
