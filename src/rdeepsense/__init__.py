@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rdeepsense import deploy, heads, metrics, networks, plot
     from rdeepsense.calibration.reject import RejectOption
+    from rdeepsense.data.check import CheckReport, Finding, check
     from rdeepsense.deploy.budget import Budget
     from rdeepsense.deploy.export import export
     from rdeepsense.deploy.profile.side_by_side import profile
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
 
 _EXPORTS = {
     "Budget": "deploy.budget",
+    "CheckReport": "data.check",
+    "Finding": "data.check",
+    "check": "data.check",
     "Comparison": "experiments.comparison",
     "compare": "experiments.compare",
     "Categorical": "distributions",
@@ -111,11 +115,13 @@ _MODULES = ("deploy", "heads", "metrics", "networks", "plot")
 __all__ = [
     "Budget",
     "Categorical",
+    "CheckReport",
     "CheckpointError",
     "ColumnWarning",
     "Comparison",
     "ConversionError",
     "Decision",
+    "Finding",
     "GPClassifier",
     "GPRegressor",
     "Gaussian",
@@ -148,6 +154,7 @@ __all__ = [
     "WindowReport",
     "Windows",
     "__version__",
+    "check",
     "compare",
     "convert",
     "deploy",

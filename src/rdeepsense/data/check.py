@@ -1,0 +1,967 @@
+"""Faults of a table that make a model look better than it is: found before a fit, each with a cure.
+
+A random split of the rows is honest where rows are independent and the inputs are known at the time
+of the prediction. This module looks for tables where that is not so:
+
+| code | what was found |
+|---|---|
+| `target-copy`, `leak` | one input alone gives the target, which the others do not |
+| `recordings` | each level of a column is one run of rows with one class |
+| `entities` | rows of one level (person, machine, site) are alike beyond what the inputs explain |
+| `near-copies` | rows come in blocks of near-copies |
+| `time-order` | rows are samples of a time series, in order |
+| `row-id`, `names` | a column that numbers rows; text whose levels do not recur |
+| `few-rows`, `many-inputs` | too few rows, also for the number of inputs |
+| `one-group`, `class-in-one-group`, `groups-of-one-class` | groups that are hard to split |
+| `constant-target`, `discrete-target`, `rare-class`, `imbalance` | the target |
+| `precision` | numbers that single precision cannot tell apart |
+
+All tests look at a bounded number of rows, so that the cost does not grow with the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rdeepsense.arrays import Floats, Integers
+from rdeepsense.data.categories import Categorical, Columns, is_missing
+from rdeepsense.data.checks import FEWEST_ROWS, check_length
+from rdeepsense.data.dependence import (
+    ALIKE,
+    ORDERED_ROWS,
+    ROWS_A_LEVEL,
+    autocorrelation,
+    correlation,
+    explained_by_levels,
+    explained_in_order,
+    is_slow,
+    likeness,
+    linear_residuals,
+    near_blocks,
+    near_copies,
+    purity,
+    purity_in_order,
+    to_one_scale,
+    tree_residuals,
+    von_neumann,
+)
+from rdeepsense.data.kinds import GROUPS, LABELS, plain
+from rdeepsense.errors import InputError
+
+Severity = Literal["info", "warning", "error"]
+Task = Literal["auto", "regression", "classification"]
+
+MOST_ROWS = 5_000  # that are drawn for tests of independent rows
+MOST_IN_ORDER = 20_000  # successive rows that are looked at for their order
+MOST_COLUMNS = 500  # that are tested one by one
+
+FEW_ROWS = 60  # 90 % intervals of a quick fit contain 0.79 of fresh values with 60, 0.40 with 12
+CLASS_VALUES = 20  # whole numbers with so few values may be classes
+DISCRETE = 10  # values at most of a discrete target
+RARE = 3  # rows of a class, of which one each trains, validates and tests
+IMBALANCED = 0.01  # share of the smallest class
+
+EXPLAINED = 0.999  # of the target's variance by one column
+DETERMINED = 0.99  # of the changes of class, corrected for chance
+COPIED = 1e-10  # 1 - r^2 of a copy of the target
+NOISY = 0.98  # the others explain less than this
+
+LEVELS = 8  # at least, of a column that names entities
+UNEVEN = 0.6  # coefficient of variation of the rows of levels
+INTRACLASS, F_RATIO = 0.15, 2.0  # of the residuals of the other columns
+TREE_ROWS = 2_000  # that trees are fitted to
+NO_ORDER = 1.2  # von Neumann ratio of level means: about 2 of identifiers, less of quantities
+LINEAR_RATIO, LINEAR_ORDER = 1.1, 0.8  # of the residuals of a linear model, before trees are fitted
+CANDIDATES = 2  # columns that may name entities, tested with trees
+
+SEARCHED = 50_000  # rows among which they are looked for
+CONTINUOUS = 0.1  # distinct values for each row, at least, of a continuous column
+GROUPED = 200_000  # rows that are put into blocks
+
+IN_ORDER = 0.9  # of the steps of a clock go forward
+CLOCK = re.compile(
+    r"t|ts|time|.*[\W_]time|time[\W_].*|.*timestamp.*|date|datetime|.*seconds?|secs?|ms|millis\w*"
+    r"|year|month|week|day|hour|hr|minute",
+    re.IGNORECASE,
+)
+SINGLE = float(np.finfo(np.float32).eps)
+FEW_STEPS = 16  # of single precision, that a standard deviation may be
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One fault of the data.
+
+    Parameters
+    ----------
+    code : a stable name of the kind of fault.
+    severity : "info" is good to know, "warning" makes metrics misleading, "error" makes a fit
+        impossible.
+    message : what was found, in one sentence.
+    columns : the columns it is about; numbers as text where they have no names.
+    cure : what to do about it.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    columns: tuple[str, ...] = ()
+    cure: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as what JSON can hold."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "columns": list(self.columns),
+            "cure": self.cure,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.severity} ({self.code}): {self.message}. {self.cure}".rstrip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckReport(Sequence[Finding]):
+    """The findings about a table, the most severe first; `str(report)` lists them.
+
+    Parameters
+    ----------
+    findings : what was found.
+    rows, inputs : the size of the table.
+    task : "regression" or "classification".
+    groups : for each row the entity, recording or block of near-copies that it belongs to, where
+        rows are not independent; None where they are. A split should keep these together.
+    group_column : the column that `groups` is; None where it is none.
+    leave_out : columns that say nothing about new rows.
+    """
+
+    findings: tuple[Finding, ...]
+    rows: int
+    inputs: int
+    task: str
+    groups: NDArray[Any] | None = field(default=None, repr=False, compare=False)
+    group_column: str | None = None
+    leave_out: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Finding]: ...
+    def __getitem__(self, index: int | slice) -> Finding | Sequence[Finding]:
+        return self.findings[index]
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that are more than information."""
+        return tuple(one for one in self.findings if one.severity != "info")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report, without `groups`, as what JSON can hold."""
+        return {
+            "task": self.task,
+            "rows": self.rows,
+            "inputs": self.inputs,
+            "findings": [one.to_json() for one in self.findings],
+            "group_column": self.group_column,
+            "leave_out": list(self.leave_out),
+        }
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return f"nothing found in {self.rows:,} rows"
+        return "\n".join(map(str, self.findings))
+
+
+def check(
+    X: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    task: Task = "auto",
+    categorical: Categorical = "auto",
+) -> CheckReport:
+    """Look for faults of the data before a fit: leaks, copies, entities, order in time.
+
+    Parameters
+    ----------
+    X : the inputs (rows, features), an array or a table; of windows the target alone is looked at.
+    y : the target: values, or the labels of classes.
+    groups : the user or recording of each row, if `fit` gets them.
+    task : "auto" takes text, yes/no and whole numbers with at most 20 values as classes.
+    categorical : inputs that are categories, as for the estimators.
+
+    Returns
+    -------
+    CheckReport
+        A sequence of `Finding`; `fit` warns of the same.
+    """
+    target = _Target.of(y, task)
+    labels = None if groups is None else plain("groups", groups, GROUPS)
+    table = _Table.of(X, categorical)
+    check_length("y", target.rows, table.rows)
+    if labels is not None:
+        check_length("groups", len(labels), table.rows)
+        labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    return _Check(table, target, labels).report()
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The target: numbers (rows, outputs) or the number of each row's class."""
+
+    values: NDArray[Any]
+    labels: tuple[Any, ...] | None
+
+    @property
+    def rows(self) -> int:
+        return len(self.values)
+
+    @property
+    def is_classes(self) -> bool:
+        return self.labels is not None
+
+    @classmethod
+    def of(cls, y: ArrayLike, task: Task) -> _Target:
+        if task not in ("auto", "regression", "classification"):
+            raise InputError(f"task = {task!r}; accepted: 'auto', 'regression', 'classification'")
+        array = plain("y", y, LABELS if task != "regression" else "numbers")
+        classes = task == "classification"
+        if task == "auto":
+            classes = array.dtype.kind in "OUb" or (
+                array.dtype.kind in "iu" and len(np.unique(array)) <= CLASS_VALUES
+            )
+        if classes:
+            column = array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
+            if column.ndim != 1:
+                raise InputError(f"y has shape {array.shape}; labels are accepted as (rows,)")
+            if column.dtype.kind == "O":
+                column = column.astype(str)
+            names, numbers = np.unique(column, return_inverse=True)
+            return cls(numbers.reshape(-1), tuple(names.tolist()))
+        numbers = array.astype(np.float64)
+        return cls(numbers.reshape(len(numbers), -1), None)
+
+    def responses(self, rows: Integers) -> Floats:
+        """Return what a regression predicts: standardized targets, or 1 for the row's class."""
+        own = self.values[rows]
+        if self.labels is None:
+            std = own.std(axis=0)
+            return cast(Floats, (own - own.mean(axis=0)) / np.where(std > 0, std, 1.0))
+        classes = np.argsort(-np.bincount(own))[:4]
+        return cast(Floats, (own[:, None] == classes).astype(np.float64))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One input: its values as numbers; codes of text and other categories."""
+
+    name: str
+    values: NDArray[Any]
+    kind: Literal["number", "category", "time"]
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the values are whole numbers, or categories."""
+        if self.kind != "number":
+            return self.kind == "category"
+        if self.values.dtype.kind in "iub":
+            return True
+        some = self.values[:MOST_ROWS]
+        return bool(np.all((some == np.rint(some)) & (np.abs(some) < 2.0**53)))
+
+    def level_numbers(self) -> tuple[NDArray[Any], Integers]:
+        """Return the levels in their order, and the number of each row's."""
+        levels, number = np.unique(self.values, return_inverse=True)
+        return levels, number.reshape(-1)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The inputs by column."""
+
+    columns: list[_Column]
+    rows: int
+    named: bool
+    inputs: int
+
+    @classmethod
+    def of(cls, X: Any, categorical: Categorical) -> _Table:
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) == 3:
+            return cls([], len(X), False, int(shape[-1]))
+        columns = Columns.of(X, every=True)
+        if columns is None:
+            raise InputError(f"X has no columns; accepted: (rows, features); got {type(X)}")
+        plain_numbers = isinstance(X, np.ndarray) and X.dtype.kind not in "OU"
+        automatic = isinstance(categorical, str) or categorical is None
+        chosen = set() if automatic and plain_numbers else set(_categories(columns, categorical))
+        named = any(isinstance(name, str) for name in columns.names)
+        found = [
+            one
+            for k, name in enumerate(columns.names[:MOST_COLUMNS])
+            if (one := _column(columns, k, str(name), k in chosen)) is not None
+        ]
+        rows = len(columns.values[0]) if columns.values else 0
+        return cls(found, rows, named, len(columns.values))
+
+
+def _categories(columns: Columns, categorical: Categorical) -> list[int]:
+    try:
+        return columns.chosen(categorical)
+    except InputError:  # of a column that is neither; `fit` says so
+        return []
+
+
+def _column(columns: Columns, k: int, name: str, category: bool) -> _Column | None:
+    values = columns.values[k]
+    kind = str(getattr(values, "dtype", getattr(values, "type", ""))).lower()
+    if kind.startswith(("date", "timestamp")):
+        try:
+            times = np.asarray(values).astype("datetime64[us]")
+        except (TypeError, ValueError):
+            return None
+        numbers = np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
+        return _Column(name, numbers, "time")
+    if not category:
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
+            return _Column(name, values, "number")
+        try:
+            numbers = columns.numbers(k)
+        except InputError:
+            category = True
+        else:
+            return _Column(name, numbers, "number")
+    try:
+        texts = np.array(["" if is_missing(v) else str(v) for v in columns.objects(k)])
+    except (TypeError, ValueError):
+        return None
+    levels, codes = np.unique(texts, return_inverse=True)
+    order = sorted(range(len(levels)), key=lambda place: _natural(str(levels[place])))
+    rank = np.empty(len(levels), dtype=np.int64)
+    rank[order] = np.arange(len(levels))
+    return _Column(name, rank[codes.reshape(-1)], "category")
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    """Return a key by which R2 comes before R10."""
+    parts = re.findall(r"\d{1,18}|\D+|\d+", text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+class _Check:
+    """All tests of one table."""
+
+    def __init__(self, table: _Table, target: _Target, groups: Integers | None) -> None:
+        self.table, self.target, self.given = table, target, groups
+        self.rng = np.random.default_rng(0)
+        self.found: list[Finding] = []
+        self.groups: NDArray[Any] | None = None
+        self.group_column: str | None = None
+        self.leave_out: list[str] = []
+        rows = table.rows
+        self.sample: Integers = self.rng.permutation(rows)[:MOST_ROWS]
+        self.numbers = [one for one in table.columns if one.kind == "number"]
+
+    def add(
+        self, code: str, severity: Severity, message: str, cure: str, *columns: _Column
+    ) -> None:
+        names = tuple(one.name for one in columns)
+        self.found.append(
+            Finding(code=code, severity=severity, message=message, columns=names, cure=cure)
+        )
+
+    def said(self, *columns: _Column) -> str:
+        """Name columns in a sentence."""
+        shown = ", ".join(repr(one.name) if self.table.named else one.name for one in columns[:5])
+        more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+        return f"column{'s' * (len(columns) > 1)} {shown}{more}"
+
+    def report(self) -> CheckReport:
+        self._sizes()
+        usable = self._target()
+        if self.given is not None:
+            self._given_groups()
+        if self.table.columns and self.table.rows >= FEWEST_ROWS:
+            self._precision()
+            others = self._identifiers()
+            if usable:
+                taken = self._leaks(others)
+                others = [one for one in others if one.name not in taken]
+                if self.given is None and self.groups is None:
+                    self._entities(others)
+                self._time_order(others)
+            if self.given is None and self.groups is None:
+                self._near_copies(others)
+        order = {"error": 0, "warning": 1, "info": 2}
+        return CheckReport(
+            findings=tuple(sorted(self.found, key=lambda one: order[one.severity])),
+            rows=self.table.rows,
+            inputs=self.table.inputs,
+            task="classification" if self.target.is_classes else "regression",
+            groups=self.groups,
+            group_column=self.group_column,
+            leave_out=tuple(self.leave_out),
+        )
+
+    # The size of the table and the target.
+
+    def _sizes(self) -> None:
+        rows, inputs = self.table.rows, self.table.inputs
+        if rows < FEW_ROWS:
+            self.add(
+                "few-rows",
+                "error" if rows < FEWEST_ROWS else "warning",
+                f"{rows} rows are few: predicted intervals are too narrow and metrics uncertain",
+                "Collect more rows, or trust the predicted uncertainty only after testing it on "
+                "new rows.",
+            )
+        if rows < inputs and self.table.columns:
+            self.add(
+                "many-inputs",
+                "warning",
+                f"{rows} rows are fewer than the {inputs} inputs, so a network can memorize them",
+                "Leave out inputs, or combine them (for instance by sklearn.decomposition.PCA).",
+            )
+
+    def _target(self) -> bool:
+        """Look at the target; tell whether there is anything to predict."""
+        if self.target.is_classes:
+            return self._classes()
+        values = self.target.values
+        finite = np.isfinite(values).all(axis=0)
+        usable = True
+        for k in range(values.shape[1]):
+            said = "the target" if values.shape[1] == 1 else f"target {k}"
+            if not finite[k]:
+                usable = False
+                continue
+            if np.ptp(values[:, k]) == 0:
+                usable = False
+                self.add(
+                    "constant-target",
+                    "error",
+                    f"{said} has one value only, {values[0, k]:g}",
+                    "Choose another target.",
+                )
+                continue
+            distinct = len(np.unique(values[self.sample, k]))
+            if distinct <= DISCRETE and self.table.rows >= FEW_ROWS:
+                self.add(
+                    "discrete-target",
+                    "info",
+                    f"{said} has {distinct} different values only, while the predicted "
+                    "distribution is continuous",
+                    "If the values are classes, use a classifier (--task classification).",
+                )
+        return usable
+
+    def _classes(self) -> bool:
+        labels = self.target.labels
+        assert labels is not None
+        counts = np.bincount(self.target.values, minlength=len(labels))
+        if len(labels) < 2:
+            said = f", {labels[0]!r}" if labels else ""
+            self.add(
+                "constant-target",
+                "error",
+                f"the target has one class only{said}",
+                "A classifier needs two classes or more.",
+            )
+            return False
+        rare = [k for k in range(len(labels)) if counts[k] < RARE]
+        if rare:
+            shown = ", ".join(f"{labels[k]!r} ({counts[k]})" for k in rare[:5])
+            more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
+            self.add(
+                "rare-class",
+                "warning",
+                f"classes of one or two rows cannot be learned and tested: {shown}{more}",
+                "Collect more rows of them, merge them with others, or remove these rows.",
+            )
+        least = int(np.argmin(counts))
+        if counts[least] < IMBALANCED * self.table.rows and not rare:
+            self.add(
+                "imbalance",
+                "info",
+                f"class {labels[least]!r} has {counts[least]} of {self.table.rows:,} rows",
+                "Accuracy says little here; look at the metrics of each class.",
+            )
+        return True
+
+    def _given_groups(self) -> None:
+        groups = self.given
+        assert groups is not None
+        number = int(groups.max()) + 1
+        if number < 2:
+            self.add(
+                "one-group",
+                "error",
+                "all rows are of one group, so that none can be held out",
+                "Give groups that differ, or none.",
+            )
+            return
+        labels = self.target.labels
+        if labels is None:
+            return
+        pairs = np.unique(groups * len(labels) + self.target.values)
+        groups_of_class = np.bincount(pairs % len(labels), minlength=len(labels))
+        alone = [repr(labels[k]) for k in np.flatnonzero(groups_of_class == 1)[:5]]
+        if alone:
+            self.add(
+                "class-in-one-group",
+                "warning",
+                f"each of these classes is in one group only: {', '.join(alone)}; it is either "
+                "trained on or tested, never both",
+                "Collect these classes in more groups.",
+            )
+        elif len(pairs) == number:
+            self.add(
+                "groups-of-one-class",
+                "info",
+                "each group has rows of one class only",
+                "A held-out part with few groups may lack a class; keep many groups of each.",
+            )
+
+    # Columns by themselves.
+
+    def _precision(self) -> None:
+        coarse = []
+        for one in self.numbers:
+            values = one.values[:MOST_IN_ORDER].astype(np.float64)
+            values = values[np.isfinite(values)]
+            if len(values) < 2:
+                continue
+            std, size = float(values.std()), float(np.abs(values).mean())
+            if 0 < std < FEW_STEPS * SINGLE * size or (one.whole and size > 2.0**53):
+                coarse.append(one)
+        if coarse:
+            self.add(
+                "precision",
+                "info",
+                f"{self.said(*coarse)}: the values differ by so little, relative to their size, "
+                "that single precision (float32) hardly tells them apart",
+                "Subtract a constant, such as the first value, before storing them as float32.",
+                *coarse,
+            )
+
+    def _identifiers(self) -> list[_Column]:
+        """Look for columns that number or name rows; return the others."""
+        rows = self.table.rows
+        numbering: list[_Column] = []
+        naming: list[_Column] = []
+        others: list[_Column] = []
+        for one in self.table.columns:
+            if one.kind == "category":
+                levels = int(one.values.max()) + 1
+                (naming if rows < ROWS_A_LEVEL * levels else others).append(one)
+            elif one.kind == "number" and one.whole and _counts_rows(one.values):
+                numbering.append(one)
+            else:
+                others.append(one)
+        if numbering and any(one.kind != "time" for one in others):
+            self.leave_out += [one.name for one in numbering]
+            self.add(
+                "row-id",
+                "warning",
+                f"{self.said(*numbering)}: whole numbers in the order of the rows, each once, are "
+                "numbers of rows or times; new rows will be outside their range",
+                "Leave them out of the inputs.",
+                *numbering,
+            )
+        elif numbering:
+            others += numbering
+        if naming:
+            self.leave_out += [one.name for one in naming]
+            self.add(
+                "names",
+                "warning",
+                f"{self.said(*naming)}: text with fewer than {ROWS_A_LEVEL:g} rows for each "
+                "different value names rows; new rows will have other values",
+                "Leave it out of the inputs.",
+                *naming,
+            )
+        return others
+
+    # One column against the target.
+
+    def _leaks(self, columns: Sequence[_Column]) -> set[str]:
+        """Look for inputs that give the target away; return the names of those found."""
+        tested = [one for one in columns if one.kind != "time"]
+        drawn = self.sample[: MOST_ROWS if len(tested) <= 100 else 1_000]
+        taken: set[str] = set()
+        for one in tested:
+            values = one.values[drawn].astype(np.float64)
+            there = np.isfinite(values)
+            rows, values = drawn[there], values[there]
+            if len(rows) < 2 * FEWEST_ROWS or np.ptp(values) == 0:
+                continue
+            if self.target.is_classes:
+                self._class_leak(one, values, rows, columns, taken)
+            else:
+                self._value_leak(one, values, rows, columns, taken)
+        return taken
+
+    def _value_leak(
+        self,
+        one: _Column,
+        values: Floats,
+        rows: Integers,
+        columns: Sequence[_Column],
+        taken: set[str],
+    ) -> None:
+        y = self.target.values[rows]
+        for k in range(y.shape[1]):
+            own = y[:, k]
+            if one.kind == "number" and 1 - correlation(values, own) ** 2 < COPIED:
+                alone = len(columns) == 1
+                taken.add(one.name)
+                self.add(
+                    "target-copy",
+                    "info" if alone else "warning",
+                    f"{self.said(one)} is the target in other units: the correlation is "
+                    f"{correlation(values, own):+.6f}",
+                    "Leave it out, unless it is known when you predict.",
+                    one,
+                )
+                return
+            smooth = one.kind == "number" and explained_in_order(values, own) > EXPLAINED
+            levels = not smooth and one.whole and explained_by_levels(values, own) > EXPLAINED
+            if smooth or levels:
+                taken.add(one.name)
+                if levels and self._names_groups(one):
+                    return
+                self._leak(one, columns, "explains the target but for 0.1 % of its variance")
+                return
+
+    def _class_leak(
+        self,
+        one: _Column,
+        values: Floats,
+        rows: Integers,
+        columns: Sequence[_Column],
+        taken: set[str],
+    ) -> None:
+        y = self.target.values[rows]
+        counts = np.bincount(y)
+        if len(y) - counts.max() < FEWEST_ROWS:
+            return
+        pure = one.whole and purity(values, y) > DETERMINED
+        if pure and self._names_groups(one):
+            taken.add(one.name)
+            return
+        order = one.kind == "number" and purity_in_order(values, y) > DETERMINED
+        if pure or order:
+            taken.add(one.name)
+            self._leak(one, columns, "alone determines the class of more than 99 % of the rows")
+
+    def _names_groups(self, one: _Column) -> bool:
+        """Tell whether a column that determines the target has the levels of recordings."""
+        levels, number = one.level_numbers()
+        rows = self.table.rows
+        if len(levels) < LEVELS or rows < ROWS_A_LEVEL * len(levels):
+            return False
+        runs = 1 + int((number[1:] != number[:-1]).sum())
+        known = 2 * len(self.target.labels or ())
+        if runs == len(levels):
+            self._set_groups(one, number)
+            what = "class" if self.target.is_classes else "value of the target"
+            self.add(
+                "recordings",
+                "warning",
+                f"{self.said(one)}: each of its {len(levels):,} levels is one run of rows with one "
+                f"{what}, like a number of recordings; a random split shows rows of the same "
+                "recording to training and test",
+                self._group_cure(one),
+                one,
+            )
+            return True
+        if len(levels) <= known or (one.kind == "number" and self._ordered(one, number)):
+            return False
+        self._set_groups(one, number)
+        self.add(
+            "entities",
+            "warning",
+            f"{self.said(one)}: rows of each of its {len(levels):,} levels have the same target, "
+            "like those of one person or machine; a random split shows rows of the same one to "
+            "training and test",
+            self._group_cure(one),
+            one,
+        )
+        return True
+
+    def _ordered(self, one: _Column, number: Integers) -> bool:
+        rows = self.sample
+        return von_neumann(number[rows], self.target.responses(rows)) < NO_ORDER
+
+    def _leak(self, one: _Column, columns: Sequence[_Column], what: str) -> None:
+        others = [other for other in columns if other.name != one.name and other.kind != "time"]
+        rows = self.sample[:TREE_ROWS]
+        explained = self._explained_by(others, rows) if others else 1.0
+        noisy = explained < NOISY
+        self.add(
+            "leak",
+            "warning" if noisy else "info",
+            f"{self.said(one)} {what}"
+            + (f", of which the other inputs explain {max(0.0, explained):.0%}" if noisy else ""),
+            "If it is not known when you predict, or was computed from the target, leave it out.",
+            one,
+        )
+
+    def _explained_by(self, others: Sequence[_Column], rows: Integers) -> float:
+        """Return the share of the target's variance that trees on these columns predict."""
+        truth = self.target.responses(rows)
+        residuals = tree_residuals(_matrix(others, rows), truth)
+        total = ((truth - truth.mean(axis=0)) ** 2).sum()
+        return float(1 - (residuals**2).sum() / total) if total > 0 else 1.0
+
+    # Rows that belong together.
+
+    def _set_groups(self, one: _Column, number: Integers) -> None:
+        if self.groups is None and self.given is None:
+            self.groups, self.group_column = number, one.name
+
+    def _group_cure(self, one: _Column) -> str:
+        name = repr(one.name) if self.table.named else one.name
+        return (
+            f"Keep its rows together: groups= the values of {name}, without it among the inputs "
+            f"(--groups {one.name})."
+        )
+
+    def _entities(self, columns: Sequence[_Column]) -> None:
+        """Apply the rule of three parts: residuals alike, no order of levels, even counts."""
+        candidates: list[tuple[_Column, Integers]] = []
+        for one in columns:
+            if one.kind == "time" or not one.whole:
+                continue
+            if len(np.unique(one.values[self.sample])) > 0.9 * len(self.sample):
+                continue
+            levels, number = one.level_numbers()
+            counts = np.bincount(number)
+            if len(levels) < LEVELS or self.table.rows < ROWS_A_LEVEL * len(levels):
+                continue
+            if counts.std() < UNEVEN * counts.mean():
+                candidates.append((one, number))
+        if not candidates:
+            return
+        names = {one.name for one, _ in candidates}
+        common = [one for one in columns if one.name not in names and one.kind != "time"]
+        rows = self._whole_levels(candidates[0][1])
+        residuals = linear_residuals(_matrix(common, rows), self.target.responses(rows))
+        scored = []
+        for one, number in candidates:
+            own = number[rows]
+            intraclass, ratio = likeness(own, residuals)
+            # Trees explain more than lines, so that these are wider bounds than those below.
+            if ratio > LINEAR_RATIO and von_neumann(own, residuals) > LINEAR_ORDER:
+                scored.append((intraclass, one, number))
+        scored.sort(key=lambda found: -found[0])
+        for _, one, number in scored[:CANDIDATES]:
+            rows = self._whole_levels(number)
+            y = self.target.responses(rows)
+            others = [other for other in columns if other is not one and other.kind != "time"]
+            residuals = tree_residuals(_matrix(others, rows), y) if others else y - y.mean(axis=0)
+            own = number[rows]
+            intraclass, ratio = likeness(own, residuals)
+            ordered = von_neumann(own, residuals) < NO_ORDER
+            if intraclass > INTRACLASS and ratio > F_RATIO and not ordered:
+                self._set_groups(one, number)
+                self.add(
+                    "entities",
+                    "warning",
+                    f"{self.said(one)}: rows of the same of its {number.max() + 1:,} levels are "
+                    f"alike beyond what the other inputs explain (intraclass correlation "
+                    f"{intraclass:.2f}), like those of one person, machine or site; a random split "
+                    "says how good the model is for known ones, not for new ones",
+                    self._group_cure(one),
+                    one,
+                )
+                return
+
+    def _whole_levels(self, number: Integers) -> Integers:
+        """Return at most so many rows of the table: all rows of some levels, drawn at random."""
+        if len(number) <= TREE_ROWS:
+            return np.arange(len(number))
+        order = self.rng.permutation(int(number.max()) + 1)
+        fits = np.cumsum(np.bincount(number)[order]) <= TREE_ROWS
+        chosen = np.zeros(len(order), dtype=bool)
+        chosen[order[fits]] = True
+        found = np.flatnonzero(chosen[number])
+        return found if fits.sum() >= LEVELS else np.sort(self.sample[:TREE_ROWS])
+
+    def _near_copies(self, columns: Sequence[_Column]) -> None:
+        """Look for rows whose nearest rows are far nearer than the next ones."""
+        numbers = [one for one in columns if one.kind == "number"]
+        rows = np.sort(self.rng.permutation(self.table.rows)[:SEARCHED])
+        few = self.sample
+        distinct = [len(np.unique(one.values[few])) for one in numbers]
+        continuous = [
+            one
+            for one, count in zip(numbers, distinct, strict=True)
+            if count > max(CLASS_VALUES, CONTINUOUS * len(few))
+        ]
+        if not continuous or len(rows) < 2 * FEWEST_ROWS:
+            return
+        names = {one.name for one in continuous}
+        discrete = [one for one in columns if one.name not in names and one.kind != "time"]
+        scaled = to_one_scale(_matrix(continuous, rows))
+        levels = _matrix(discrete, rows) if discrete else None
+        for part in (1, 16):  # of a sixteenth of the rows, for blocks of many rows
+            if part > 1 and len(rows) < 5 * FEWEST_ROWS * part:
+                return
+            some = self.rng.permutation(len(rows))[: len(rows) // part]
+            found = near_copies(scaled[some], None if levels is None else levels[some], self.rng)
+            if found is None:
+                continue
+            share, cut = found
+            said = "blocks of near-copies"
+            if self.table.rows <= GROUPED:
+                if len(rows) < self.table.rows:
+                    scaled = to_one_scale(_matrix(continuous, np.arange(self.table.rows)))
+                blocks = near_blocks(scaled, cut)
+                count = int(blocks.max()) + 1
+                if count < 2:
+                    continue
+                said = f"{count:,} blocks of near-copies"
+                self.groups = blocks
+            self.add(
+                "near-copies",
+                "warning",
+                f"{share:.0%} of the rows have neighbors that are far nearer than all others, so "
+                f"that the rows come in {said}; a random split tests the model on rows that it "
+                "was almost trained on",
+                "Keep the rows of one situation together (groups= or --groups), or keep one row "
+                "of each.",
+            )
+            return
+
+    def _time_order(self, columns: Sequence[_Column]) -> None:
+        """Look for a clock, and for values that hardly change from row to row."""
+        rows = slice(0, min(self.table.rows, MOST_IN_ORDER))
+        if self.table.rows < ORDERED_ROWS:
+            return
+        clock = next((one for one in self.table.columns if self._is_clock(one, rows)), None)
+        if clock is None:
+            return
+        numbers = [one for one in columns if one.kind == "number" and one is not clock]
+        alike = [one for one in numbers if is_slow(one.values[rows].astype(np.float64))]
+        own = self.target.values[rows]
+        if self.target.is_classes:
+            own = (own[:, None] == np.argsort(-np.bincount(own))[:4]).astype(np.float64)
+        runs = autocorrelation(own) > ALIKE
+        if len(alike) + runs < 2:
+            return
+        shown = self.said(*alike) if alike else ""
+        what = " and ".join([shown] * bool(alike) + ["the target"] * runs)
+        self.add(
+            "time-order",
+            "warning",
+            f"rows are in the order of {self.said(clock)}, and {what} hardly change from row to "
+            "row; a random split tests the model on rows between those that it was trained on",
+            _time_cure(clock, rows),
+            clock,
+        )
+
+    def _is_clock(self, one: _Column, rows: slice) -> bool:
+        """Tell whether a column is a time that goes on for most rows; it may start again."""
+        if one.kind == "category":
+            return False
+        values = one.values[rows].astype(np.float64)
+        values = values[np.isfinite(values)]
+        if len(values) < ORDERED_ROWS:
+            return False
+        steps = np.diff(values)
+        forward = steps > 0
+        if forward.mean() < IN_ORDER and not (
+            (steps >= 0).mean() >= IN_ORDER and forward.mean() > 0.5
+        ):
+            return False
+        if one.kind == "time" or (self.table.named and CLOCK.fullmatch(one.name.strip())):
+            return True
+        # Without a name that says so, a clock is what starts again after regular steps.
+        if forward.all() or self.table.named:
+            return False
+        low, middle, high = np.quantile(steps[forward], (0.25, 0.5, 0.75))
+        return bool(high - low < 0.5 * middle)
+
+
+def _time_cure(clock: _Column, rows: slice) -> str:
+    """Return what to do about rows in order, by the step of their clock."""
+    test = "test on the last part of the time (a chronological hold-out), and "
+    whole = "Do not split at random: keep recordings or periods together (groups=, --groups), "
+    step = _seconds(clock, rows)
+    if step is None:
+        return whole + test + "use earlier values (lags) as inputs where they are known."
+    if step < 60:
+        return (
+            "Cut windows of several seconds (rdeepsense.windows; --window, --hop, --by RECORDING), "
+            "and keep recordings together (groups=, --groups)."
+        )
+    if step < 3_600:
+        return whole + test + "use means over longer windows or lags as inputs."
+    return whole + test + "use lags (values of the days or hours before) as inputs."
+
+
+def _seconds(clock: _Column, rows: slice) -> float | None:
+    """Return the step of a clock in seconds; None where its unit is not known."""
+    values = clock.values[rows].astype(np.float64)
+    steps = np.diff(values[np.isfinite(values)])
+    step = float(np.median(steps[steps > 0]))
+    name = clock.name.lower()
+    if clock.kind == "time" or re.search(r"second|sec\b|secs", name):
+        return step
+    if re.fullmatch(r"ms|millis\w*|.*_ms", name):
+        return step / 1e3
+    for unit, size in (
+        ("year", 3.2e7),
+        ("month", 2.6e6),
+        ("week", 6e5),
+        ("day", 86_400.0),
+        ("hour", 3_600.0),
+        ("hr", 3_600.0),
+        ("minute", 60.0),
+        ("date", 86_400.0),
+    ):
+        if name == unit:
+            return step * size
+    # Without a unit, fractions are of seconds, as sensors count.
+    return step if name in ("t", "time") and 0 < step < 1 else None
+
+
+def _counts_rows(values: NDArray[Any]) -> bool:
+    """Tell whether whole numbers number the rows: in order, or all of a range, each once."""
+    if not np.isfinite(values[[0, -1]].astype(np.float64)).all():
+        return False
+    for some in (values[:1_000], values):
+        up, down = (some[1:] > some[:-1]).all(), (some[1:] < some[:-1]).all()
+        if not (up or down):
+            break
+    else:
+        return True
+    low, high = values.min(), values.max()
+    if float(high) - float(low) != len(values) - 1:
+        return False
+    return len(np.unique(values)) == len(values)
+
+
+def _matrix(columns: Sequence[_Column], rows: Integers) -> Floats:
+    """Return some rows of columns as numbers, missing values as NaN."""
+    found = np.empty((len(rows), len(columns)))
+    for k, one in enumerate(columns):
+        found[:, k] = one.values[rows]
+    found[~np.isfinite(found)] = np.nan
+    return found

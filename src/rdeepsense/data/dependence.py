@@ -1,0 +1,252 @@
+"""Statistics that tell whether rows are independent, and how much one column says about a target.
+
+All are vectorized and take a bounded number of rows; `check` draws these and chooses the bounds.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from rdeepsense.arrays import Booleans, Floats, Integers
+from rdeepsense.data.splits import row_hashes
+
+ROWS_A_LEVEL = 2.5  # at least, of a column whose levels recur
+MOST_LINEAR = 200  # columns
+FOLDS = 3
+NEIGHBORS = 64  # nearest rows that are compared
+QUERIES = 256  # rows whose neighbors are looked for
+GAP = 20.0  # of distances, between near-copies and the next rows; see `near_copies`
+LEAST_GAP = 8.0
+NEAR_SHARE = 0.25  # of rows that have near-copies
+SAME = 0.9  # of near-copies have equal discrete columns
+DIMENSIONS = 32  # that distances are taken in
+ALIKE = 0.7  # lag-1 autocorrelation; of 200 independent rows it is below 0.2
+CHANGING = 0.3  # of the steps, at least; a quantized signal often stays
+ORDERED_ROWS = 100
+
+
+def correlation(x: Floats, y: Floats) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    size = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / size if size > 0 else 0.0
+
+
+def explained_in_order(x: Floats, y: Floats) -> float:
+    """Return the share of y's variance that a smooth function of x explains.
+
+    It is that of a line, or that of the ranks of y: in the order of x, a rank is compared with the
+    mean of its two neighbors. Rows with equal x stay in the random order of the sample.
+    """
+    own = _ranks(y)[np.argsort(x, kind="stable")]
+    errors = own[1:-1] - (own[:-2] + own[2:]) / 2
+    variance = float(own.var())
+    in_order = 1 - float(np.mean(errors**2)) / (1.5 * variance) if variance > 0 else 0.0
+    return max(in_order, correlation(x, y) ** 2)
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return the place of each value in the order of all; the mean place of equal ones."""
+    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    places: Floats = (np.cumsum(counts) - (counts - 1) / 2)[number.reshape(-1)]
+    return places
+
+
+def explained_by_levels(x: Floats, y: Floats) -> float:
+    """Return the share of y's variance that the mean of the other rows of a level explains."""
+    number = np.unique(x, return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(number)
+    if len(counts) * ROWS_A_LEVEL > len(x):
+        return 0.0
+    sums = np.bincount(number, weights=y)
+    several = counts[number] > 1
+    others = (sums[number] - y)[several] / (counts[number][several] - 1)
+    variance = float(y.var())
+    lost = float(((y[several] - others) ** 2).sum()) + float((~several).sum()) * variance
+    return 1 - lost / (len(y) * variance) if variance > 0 else 0.0
+
+
+def purity(x: Floats, y: Integers) -> float:
+    """Return how well the other rows of a level tell a row's class: 0 is chance, 1 always."""
+    number = np.unique(x, return_inverse=True)[1].reshape(-1)
+    levels, classes = int(number.max()) + 1, int(y.max()) + 1
+    if levels * ROWS_A_LEVEL > len(x) or levels * classes > 10**7:
+        return 0.0
+    table = np.bincount(number * classes + y, minlength=levels * classes).reshape(levels, classes)
+    others = table[number]
+    others[np.arange(len(y)), y] -= 1
+    several = others.sum(axis=1) > 0
+    right = float((others.argmax(axis=1) == y)[several].sum()) / len(y)
+    chance = float(np.bincount(y).max()) / len(y)
+    return (right - chance) / (1 - chance)
+
+
+def purity_in_order(x: Floats, y: Integers) -> float:
+    """Return how seldom the class changes in the order of x: 0 is chance, 1 once for each class."""
+    own = y[np.argsort(x, kind="stable")]
+    shares = np.bincount(y) / len(y)
+    expected = (len(y) - 1) * (1 - float((shares**2).sum()))
+    changes = int((own[1:] != own[:-1]).sum()) - int(np.count_nonzero(shares)) + 1
+    return 1 - max(0, changes) / expected
+
+
+def tree_residuals(X: Floats, responses: Floats) -> Floats:
+    """Return the out-of-fold residuals of boosted trees."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # late: it takes long to import
+
+    fold = np.random.default_rng(0).permutation(len(X)) % FOLDS
+    found = np.empty_like(responses)
+    for held in range(FOLDS):
+        train, test = fold != held, fold == held
+        for k in range(responses.shape[1]):
+            trees = HistGradientBoostingRegressor(
+                max_iter=30,
+                learning_rate=0.2,
+                max_leaf_nodes=8,
+                min_samples_leaf=max(2, min(20, len(X) // 50)),
+                early_stopping=False,
+                random_state=0,
+            ).fit(X[train], responses[train, k])
+            found[test, k] = responses[test, k] - trees.predict(X[test])
+    return found
+
+
+def linear_residuals(X: Floats, responses: Floats) -> Floats:
+    """Return the residuals of a ridge regression on a few of the columns at most."""
+    X = X[:, :MOST_LINEAR]
+    shift, scale = scale_of(X) if X.shape[1] else (np.zeros(0), np.ones(0))
+    own = np.clip(np.where(np.isnan(X), 0.0, (X - shift) / scale), -10, 10)
+    design = np.column_stack([np.ones(len(X)), own])
+    gram = design.T @ design + 1e-3 * len(X) * np.eye(design.shape[1])
+    return cast(Floats, responses - design @ np.linalg.solve(gram, design.T @ responses))
+
+
+def likeness(number: Integers, values: Floats) -> tuple[float, float]:
+    """Return the intraclass correlation of the levels' rows, and the F ratio, of all columns."""
+    number = np.unique(number, return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(number).astype(np.float64)
+    rows, levels = len(number), len(counts)
+    if levels < 2 or rows <= levels:
+        return 0.0, 0.0
+    between = within = 0.0
+    for column in values.T:
+        means = np.bincount(number, weights=column) / counts
+        between += float((counts * (means - column.mean()) ** 2).sum()) / (levels - 1)
+        within += float(((column - means[number]) ** 2).sum()) / (rows - levels)
+    if within <= 0:
+        return (1.0, np.inf) if between > 0 else (0.0, 0.0)
+    size = (rows - float((counts**2).sum()) / rows) / (levels - 1)
+    return (between - within) / (between + (size - 1) * within), between / within
+
+
+def von_neumann(number: Integers, values: Floats) -> float:
+    """Return the mean square of successive differences of level means, over their variance."""
+    number = np.unique(number, return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(number)
+    steps = total = 0.0
+    for column in values.T:
+        means = np.bincount(number, weights=column) / counts
+        steps += float(np.mean(np.diff(means) ** 2)) if len(means) > 1 else 0.0
+        total += float(means.var())
+    return steps / total if total > 0 else 2.0
+
+
+def autocorrelation(values: Floats) -> float:
+    """Return the lag-1 autocorrelation of columns together."""
+    values = values[np.isfinite(values).all(axis=1)]
+    if len(values) < ORDERED_ROWS:
+        return 0.0
+    values = values - values.mean(axis=0)
+    total = float((values**2).sum())
+    return float((values[:-1] * values[1:]).sum()) / total if total > 0 else 0.0
+
+
+def is_slow(values: Floats) -> bool:
+    """Tell whether values change from row to row, but little; settings of a design do not."""
+    changes = np.mean(values[1:] != values[:-1])
+    return bool(changes > CHANGING) and autocorrelation(values[:, None]) > ALIKE
+
+
+def to_one_scale(values: Floats) -> Floats:
+    """Bring columns to one scale, which outliers do not set; many of them to fewer directions."""
+    shift, scale = scale_of(values)
+    return projected(np.where(np.isnan(values), 0.0, (values - shift) / scale))
+
+
+def scale_of(values: Floats) -> tuple[Floats, Floats]:
+    low, middle, high = np.nanquantile(values, (0.25, 0.5, 0.75), axis=0)
+    spread = (high - low) / 1.35
+    std = np.nanstd(values, axis=0)
+    scale = np.where(spread > 0, np.minimum(spread, std), std)
+    return middle, np.where(scale > 0, scale, 1.0)
+
+
+def projected(values: Floats) -> Floats:
+    if values.shape[1] <= DIMENSIONS:
+        return values
+    directions = np.random.default_rng(0).normal(size=(values.shape[1], DIMENSIONS))
+    return cast(Floats, values @ (directions / np.sqrt(DIMENSIONS)))
+
+
+def near_copies(
+    values: Floats, levels: Floats | None, rng: np.random.Generator
+) -> tuple[float, float] | None:
+    """Return the share of rows with near-copies, and the distance that divides those from others.
+
+    Of independent rows in d dimensions, the distances r_1 < r_2 < ... to the nearest rows obey
+    P(r_(j+1) / r_j > g) = g^(-d j). A row has near-copies where that ratio is above g_j =
+    max(8, 20^(1 / sqrt j)) for some j: 7 % of independent rows at most, where d is 1.
+    """
+    rows = len(values)
+    queries = rng.permutation(rows)[:QUERIES]
+    own = values[queries]
+    squares = (values**2).sum(axis=1)
+    distance = (own**2).sum(axis=1)[:, None] + squares - 2 * own @ values.T
+    distance[np.arange(len(queries)), queries] = np.inf
+    # Equal rows are no near-copies: a split keeps them together anyway.
+    most = min(NEIGHBORS, rows - 1)
+    nearest = np.argpartition(distance, most - 1, axis=1)[:, :most]
+    exact = np.sqrt(((own[:, None, :] - values[nearest]) ** 2).sum(axis=2))
+    order = np.argsort(exact, axis=1)
+    nearest = np.take_along_axis(nearest, order, axis=1)
+    exact = np.take_along_axis(exact, order, axis=1)
+    tiny = 1e-12 * np.sqrt(squares.mean())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(exact[:, :-1] > tiny, exact[:, 1:] / exact[:, :-1], 0.0)
+    place = np.arange(1, most)
+    beyond = ratios / np.maximum(LEAST_GAP, GAP ** (1 / np.sqrt(place)))
+    best = beyond.argmax(axis=1)
+    every = np.arange(len(queries))
+    near = beyond[every, best] > 1
+    if near.mean() < NEAR_SHARE:
+        return None
+    if levels is not None:
+        first = nearest[:, 0]
+        if _equal_rows(levels[queries[near]], levels[first[near]]) < SAME:
+            return None
+    inner, outer = exact[every, best][near], exact[every, best + 1][near]
+    cut = float(np.sqrt(np.median(inner) * np.median(outer)))
+    return float(near.mean()), cut
+
+
+def _equal_rows(one: Floats, other: Floats) -> float:
+    equal: Booleans = (one == other) | (np.isnan(one) & np.isnan(other))
+    return float(equal.all(axis=1).mean())
+
+
+def near_blocks(values: Floats, cut: float) -> Integers:
+    """Number the blocks of rows that are nearer than `cut`, each to one of the others."""
+    from scipy.sparse import coo_array  # late: they take long to import
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    # Equal rows once: they would be each other's only neighbors.
+    _, first, number = np.unique(row_hashes(values), return_index=True, return_inverse=True)
+    points = values[first]
+    wanted = min(17, len(points))
+    distance, other = cKDTree(points).query(points, k=wanted, distance_upper_bound=cut)
+    from_row, place = np.nonzero(np.isfinite(distance))
+    pairs = (np.ones(len(from_row)), (from_row, other[from_row, place]))
+    _, block = connected_components(coo_array(pairs, shape=(len(points), len(points))), False)
+    return cast(Integers, block[number.reshape(-1)].astype(np.int64))
