@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Booleans, Floats
+from rdeepsense.precision import needs_double
 from rdeepsense.status import Status, Statuses
 
 REACH = 1e6  # standard deviations; every form moves an input that is further out to this
@@ -42,6 +43,7 @@ ROWS_PER_END, MOST_ENDS = 2_000, 10
 FROM = 4  # the value that a tail is continued from, or the first one that absurd rows leave alone
 TAIL = 32  # one row in so many is of a tail
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of a value that passed through float32
+DOUBLE_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of one that did not
 LARGEST = float(np.finfo(np.float32).max)
 FURTHEST = 1e300  # end of a range
 
@@ -71,15 +73,20 @@ class Guard:
         X = np.where(gaps.all((0, *times)), 0.0, X) if missing.any() else X
         least, greatest = np.fmin.reduce(X, times), np.fmax.reduce(X, times)
         tails = _tail(-least), _tail(greatest)
-        needed = np.maximum(_margin(-least, tails[0]), _margin(greatest, tails[1]))
+        double = _double(X)
+        rounding = np.where(double, DOUBLE_ROUNDING, ROUNDING)
+        needed = np.maximum(
+            _margin(-least, tails[0], rounding), _margin(greatest, tails[1], rounding)
+        )
         kept = _kept(needed.max(1))
         a = np.fmin.reduce(least[kept]).astype(np.float64)
         b = np.fmax.reduce(greatest[kept]).astype(np.float64)
         far = _far(X[kept])
         low = np.minimum(a, np.maximum(far[0], np.minimum(a - MARGIN * (b - a), -tails[0])))
         high = np.maximum(b, np.minimum(far[1], np.maximum(b + MARGIN * (b - a), tails[1])))
-        rounding = ROUNDING * np.maximum(np.abs(a), np.abs(b))
-        low, high = _outward(low - rounding, -np.inf), _outward(high + rounding, np.inf)
+        rounding = rounding * np.maximum(np.abs(a), np.abs(b))
+        low = _outward(low - rounding, -np.inf, double)
+        high = _outward(high + rounding, np.inf, double)
         if levels is not None:
             low, high = np.where(levels > 0, 0.0, low), np.where(levels > 0, levels - 1, high)
         return cls(low, high, missing.astype(np.float64), np.asarray(fallback, np.float64), levels)
@@ -168,7 +175,17 @@ def _places(rows: int) -> int:
     return min(int(np.log2(max(rows, 1))), max(4, int(np.log2(max(rows // TAIL, 1))))) + 1
 
 
-def _margin(values: NDArray[Any], tail: Floats) -> Floats:
+def _double(X: NDArray[Any]) -> Booleans:
+    """Tell which inputs need float64, and so meet no form that rounds them to float32."""
+    if X.dtype == np.float32:
+        return np.zeros(X.shape[-1], np.bool_)
+    axes = tuple(range(X.ndim - 1))
+    with np.errstate(all="ignore"):
+        mean, std = np.nanmean(X, axes), np.nanstd(X, axes)
+    return needs_double(mean, std)
+
+
+def _margin(values: NDArray[Any], tail: Floats, rounding: Floats) -> Floats:
     """Return the margin above the other rows that each row needs, (rows, inputs); 0 if inside."""
     filled = np.where(np.isnan(values), -np.inf, values).astype(np.float64)
     ends = min(len(values) // ROWS_PER_END, MOST_ENDS)
@@ -178,7 +195,7 @@ def _margin(values: NDArray[Any], tail: Floats) -> Floats:
     excess = filled - end
     with np.errstate(all="ignore"):
         span = end - np.fmin.reduce(np.where(np.isfinite(filled), filled, np.inf))
-        out = (excess > ROUNDING * np.abs(end)) & (filled > tail)
+        out = (excess > rounding * np.abs(end)) & (filled > tail)
         return np.where(out, excess / span, 0.0)
 
 
@@ -200,11 +217,14 @@ def _kept(needed: Floats) -> Booleans:
     return kept
 
 
-def _outward(values: Floats, towards: float) -> Floats:
-    """Round to float32, outward, so that every form compares with the same number."""
+def _outward(values: Floats, towards: float, double: Booleans) -> Floats:
+    """Round to float32, outward, so that every form compares with the same number.
+
+    Inputs that need float64 stay as they are.
+    """
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
         inside = narrow > values if towards < 0 else narrow < values
         narrow = np.where(inside, np.nextafter(narrow, np.float32(towards)), narrow)
-    held = np.isfinite(narrow)
+    held = np.isfinite(narrow) & ~double
     return np.where(held, narrow, np.clip(values, -FURTHEST, FURTHEST)).astype(np.float64)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
-from rdeepsense.data.scaling import INPUTS, Scaler
+from rdeepsense.data.scaling import Scaler
+from rdeepsense.precision import SINGLE, resolution
 
 
 @dataclass
@@ -21,6 +22,7 @@ class Moments:
     squares: Floats
     low: Floats
     high: Floats
+    resolution: float = SINGLE  # of the type that the values had
 
     @classmethod
     def none(cls, columns: int) -> Moments:
@@ -37,7 +39,8 @@ class Moments:
         low = np.where(there, values, np.inf).min(0, initial=np.inf)
         high = np.where(there, values, -np.inf).max(0, initial=-np.inf)
         with np.errstate(over="ignore"):  # a variance that is no number is refused with its column
-            return cls(count, mean, np.square(squares).sum(0), low, high)
+            squared = np.square(squares).sum(0)
+        return cls(count, mean, squared, low, high, resolution(values.dtype))
 
     def add(self, other: Moments) -> None:
         """Join two parts (Chan, Golub and LeVeque, 1983).
@@ -53,10 +56,15 @@ class Moments:
         self.count = self.count + other.count
         self.low = np.minimum(self.low, other.low)
         self.high = np.maximum(self.high, other.high)
+        self.resolution = min(self.resolution, other.resolution)
 
-    def scaler(self, resolution: float = INPUTS) -> Scaler:
+    def scaler(self, resolution: float | None = None) -> Scaler:
+        """Return the scale of these rows; a `resolution` is that of targets."""
         std = np.sqrt(self.squares / np.maximum(self.count, 1))
-        return Scaler.of_moments(self.mean, std, self.low, self.high, resolution)
+        moments = self.mean, std, self.low, self.high
+        if resolution is None:
+            return Scaler.of_moments(*moments, self.resolution)
+        return Scaler.of_moments(*moments, resolution, resolution)
 
 
 class Reservoir:

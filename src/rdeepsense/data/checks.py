@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array
 
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.data.kinds import NUMBERS, plain
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import InputError
 
 FEWEST_ROWS = 10
@@ -31,6 +32,17 @@ def check_values(
     tells alone; None is all of them.
     """
     _check_finite(X, "X", _filled(missing, gaps), names)
+
+
+def check_precision(X: NDArray[Any], scaler: Scaler, names: Sequence[str] | None) -> None:
+    """Refuse float32 rows where a column needs float64, in which the model was fitted."""
+    if X.dtype != np.float32 or not (columns := scaler.double_columns):
+        return
+    k = columns[0]
+    raise InputError(
+        f"X is float32, which cannot tell the values of column {k if names is None else names[k]!r}"
+        f" apart ({scaler.about(k)}); give float64, as at fit"
+    )
 
 
 def accepted_rows(X: NDArray[Any], missing: str, gaps: Booleans | None = None) -> Booleans:

@@ -11,13 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rdeepsense import precision
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.encoding import LEAST_SCALE, Encoding
 from rdeepsense.guard import REACH
 
-# What part of its magnitude a value may lose on the way: inputs may come as float32, and do on a
-# device; targets are scaled in float64.
-INPUTS, TARGETS = float(np.finfo(np.float32).eps), 10 * float(np.finfo(np.float64).eps)
+TARGETS = 10 * float(np.finfo(np.float64).eps)  # resolution of targets, which are always float64
 FAR = 1e5  # times what is resolved: rounding is then nothing beside the scale
 LEAST_LEARNT = 0.05  # of the target's standard deviation, which the vectors of levels are in
 HUGE = 1e100  # its square is still a number; so is that of what is left of it by rounding
@@ -28,9 +27,10 @@ CHUNK = 65_536  # samples at a time, so that no copy of a whole table in float64
 class Scaler:
     """(value - shift) / scale, column by column.
 
-    A column that varies by no more than is resolved at its magnitude (`resolution` times it) is as
-    good as constant. Its scale is 1, or more where rounding would be seen beside that: a row that
-    passes through float32 on its way to the model must remain the same row.
+    Means are subtracted in float64. A column that varies by no more than its type resolves at its
+    magnitude (`resolution` times it) is as good as constant. Its scale is 1, or more where rounding
+    would be seen beside that: a row that passes through float32 on its way to the model must remain
+    the same row.
 
     The columns of windows (rows, time, channels) are their channels, over all times. With an
     `encoding` values are rows of a table, and what is scaled is what it makes of them.
@@ -47,10 +47,13 @@ class Scaler:
         values: NDArray[Any],
         index: Integers,
         weight: Floats,
-        resolution: float = INPUTS,
+        resolution: float | None = None,
         chunk: int = CHUNK,
     ) -> Scaler:
-        """Scale by weighted mean and standard deviation of some rows; NaN entries are left out."""
+        """Scale by weighted mean and standard deviation of some rows; NaN entries are left out.
+
+        A `resolution` is that of targets; None is that of inputs of the type of `values`.
+        """
         low, high = _extremes(values, index, weight, chunk)
         unit = _unit(low, high)
         total, mean = _weighted_mean(values, index, weight, lambda part: part / unit, chunk)
@@ -58,7 +61,10 @@ class Scaler:
         _, var = _weighted_mean(
             values, index, weight, lambda part: (part / unit - mean) ** 2, chunk
         )
-        return cls.of_moments(mean * unit, np.sqrt(var) * unit, low, high, resolution)
+        moments = mean * unit, np.sqrt(var) * unit, low, high
+        if resolution is None:
+            return cls.of_moments(*moments, precision.resolution(values.dtype))
+        return cls.of_moments(*moments, resolution, resolution)
 
     @classmethod
     def of_table(
@@ -92,18 +98,25 @@ class Scaler:
 
     @classmethod
     def of_moments(
-        cls, mean: Floats, std: Floats, low: Floats, high: Floats, resolution: float = INPUTS
+        cls,
+        mean: Floats,
+        std: Floats,
+        low: Floats,
+        high: Floats,
+        resolution: Floats | float,
+        rounding: float = precision.SINGLE,
     ) -> Scaler:
         """Scale by mean and standard deviation; `low` and `high` are the extremes of each column.
 
-        The extremes alone tell a constant column: the rounding of a mean grows with the rows, and
-        what it leaves would pass for a standard deviation.
+        `rounding` is the part of its magnitude that a later value may lose on its way. The extremes
+        alone tell a constant column: the rounding of a mean grows with the rows, and what it leaves
+        would pass for a standard deviation.
         """
         constant = ~(high > low)  # also where a column has no value at all
-        resolved = resolution * np.maximum(np.abs(low), np.abs(high))
+        size = np.maximum(np.abs(low), np.abs(high))
         shift = np.where(constant & np.isfinite(low), low, mean)
-        flat = constant | (std <= resolved)
-        beyond = np.maximum(1.0, FAR * np.where(np.isfinite(resolved), resolved, 0.0))
+        flat = constant | (std <= resolution * size)
+        beyond = np.maximum(1.0, FAR * (rounding * np.where(np.isfinite(size), size, 0.0)))
         return cls(shift, np.where(flat, beyond, std), tuple(np.flatnonzero(flat).tolist()))
 
     @classmethod
@@ -112,7 +125,7 @@ class Scaler:
         values: NDArray[Any],
         index: Integers,
         weight: Floats,
-        resolution: float = INPUTS,
+        resolution: float | None = None,
     ) -> Scaler:
         """Scale by median and inter-quartile range, or the std where that range is 0."""
         fallback = cls.standard(values, index, weight, resolution)
@@ -143,6 +156,20 @@ class Scaler:
                 part[np.isnan(part)] = 0.0
             out[some] = torch.from_numpy(part)
         return out
+
+    @property
+    def double_columns(self) -> tuple[int, ...]:
+        """The columns of rows whose values float32 does not tell apart."""
+        found = precision.double_columns(self.shift, self.scale)
+        if self.encoding is None:
+            return found
+        numbers = self.encoding.numbers
+        return tuple(numbers[k] for k in found if k < len(numbers))
+
+    def about(self, column: int) -> str:
+        """Say what the values of a column of numbers are like."""
+        k = column if self.encoding is None else self.encoding.numbers.index(column)
+        return precision.about(self.shift[k], self.scale[k])
 
     def rows_at(self, z: Floats) -> Floats:
         """Return rows whose numbers lie so many scales from their means, and all levels by turns.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rdeepsense.adaptation.rates import Rates
@@ -21,11 +23,16 @@ from rdeepsense.deploy.package.export import check_package, write_package
 from rdeepsense.deploy.refusal import export_refusal
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.single_precision import refusal, said
 from rdeepsense.deploy.watch import Watch
 from rdeepsense.deploy.web.export import export_web
+from rdeepsense.errors import ColumnWarning
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
+from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.progress import Progress
 from rdeepsense.windowing.smoothing import Smoothing
+
+MOST_NOISE = 0.02  # of an input's standard deviation, that float32 may add
 
 
 def export(
@@ -129,6 +136,8 @@ def export(
     )
     check_options(to, options, rows is not None)
     fitted, place = fitted_model(model), Path(path)
+    if to != "folded":
+        _check_single(fitted, f"to={to!r}")
     if to in ("c99", "package"):
         if to == "c99":
             check_folder(place)
@@ -155,3 +164,26 @@ def export(
     labelled = LabelledRows.of(fitted, rows)
     refusal = export_refusal(fitted, labelled, reject)
     return export_onnx(plain, place, options, labelled, progress, refusal)
+
+
+def _check_single(fitted: Fitted, to: str) -> None:
+    """Refuse what float32 does not tell apart; warn of an input that it makes noisy."""
+    scaler, target = fitted.inputs.scaler, fitted.target_scaler
+    for k in scaler.double_columns:
+        raise refusal(to, said("input", k, fitted.inputs.names), scaler.about(k))
+    if target is not None:
+        for k in target.double_columns:
+            raise refusal(to, said("target", k, fitted.target.names), target.about(k))
+    X = fitted.kept_rows[0]
+    numbers = list(range(X.shape[-1]) if scaler.encoding is None else scaler.encoding.numbers)
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.nan_to_num(X.astype(np.float32) - X)[..., numbers].reshape(-1, len(numbers))
+        noise = np.sqrt(np.square(apart).sum(0) / max(1, len(apart))) / scaler.scale[: len(numbers)]
+    for k in np.flatnonzero(noise > MOST_NOISE)[:1].tolist():
+        column = said("input", numbers[k], fitted.inputs.names)
+        warnings.warn(
+            f"{to} reads float32, which rounds {column} ({scaler.about(numbers[k])}) by "
+            f"{noise[k]:.0%} of its standard deviation; subtract a constant from it and fit again",
+            ColumnWarning,
+            stacklevel=3,
+        )

@@ -441,7 +441,7 @@ class DistributionEstimator(BaseEstimator):
     def _known(self) -> KnownInputs:
         inputs, guard = self.fitted_.inputs, self.fitted_.guard
         gaps = None if guard is None else guard.missing > 0
-        return KnownInputs(inputs.shape, inputs.missing, inputs.encoding, gaps)
+        return KnownInputs(inputs.shape, inputs.missing, inputs.encoding, gaps, inputs.scaler)
 
     def _further_rows(
         self,

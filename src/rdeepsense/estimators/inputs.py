@@ -15,10 +15,12 @@ from rdeepsense.data.categories import Categorical, Columns, coded, found_levels
 from rdeepsense.data.checks import (
     FEWEST_ROWS,
     check_filled,
+    check_precision,
     check_values,
     gaps_of,
     resolved_missing,
 )
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.networks import Shape
@@ -32,6 +34,7 @@ class KnownInputs:
     missing: str  # "refuse", "mean" or "indicator"
     encoding: Encoding | None = None
     gaps: Booleans | None = None  # columns that lacked values
+    scaler: Scaler | None = None  # None in a fit, which has none yet
 
 
 def first_inputs(
@@ -72,7 +75,10 @@ def feature_names(estimator: BaseEstimator) -> tuple[str, ...] | None:
 
 def as_floats(estimator: BaseEstimator, X: ArrayLike, known: KnownInputs) -> NDArray[Any]:
     """Return rows like those of the fit as floats, whatever they are."""
-    return _checked(estimator, X, known.shape, known.encoding)
+    array = _checked(estimator, X, known.shape, known.encoding)
+    if known.scaler is not None:
+        check_precision(array, known.scaler, feature_names(estimator))
+    return array
 
 
 def _found_encoding(X: ArrayLike, categorical: Categorical) -> Encoding | None:

@@ -14,6 +14,7 @@ from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import ColumnWarning
 from rdeepsense.fitting.target import Target
+from rdeepsense.precision import about
 
 SMALL, LARGE = 1e-30, 1e30  # float32 ends at 1e-38 and 3e38
 FAR = 100  # inter-quartile ranges that a standard deviation may be
@@ -91,6 +92,16 @@ def _warn(
     extreme = varies & ((scaler.scale < SMALL) | (np.maximum(scaler.scale, size) > LARGE))
     low, high = np.quantile(some, (0.25, 0.75), axis=0)
     far = varies & ~extreme & (high > low) & (std / FAR > high - low)
+    lost = ~varies & (np.ptp(some, axis=0) > 0)
+    if lost.any() and values.dtype == np.float32:
+        k, columns = _listed(what, said, lost)
+        warnings.warn(
+            f"{columns}: float32 does not tell the values apart, which are "
+            f"{about(scaler.shift[k], np.std(some[:, k], dtype=np.float64))}, so they count as "
+            "constant: give float64",
+            ColumnWarning,
+            stacklevel=2,
+        )
     if extreme.any():
         k, columns = _listed(what, said, extreme)
         warnings.warn(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 
+from rdeepsense.data.checks import check_precision
 from rdeepsense.data.names import Texts
 from rdeepsense.data.rows import FitRows
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.engines import Engine, Ray
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.adaptation import prior_of, rates_of
@@ -43,6 +45,7 @@ def fit_networks(
     if not spec.open_architecture:
         spec.architecture.check(rows.network_shape)
     trainer = _trainer_for(spec, rows, target)
+    _check_precision(spec, rows, trainer.input_scaler, names)
     with _connected(spec.engine), closing(trainer):
         trained = leave_groups_out(trainer, choose(trainer))
     warn_of_columns(
@@ -110,6 +113,18 @@ def fit_networks(
         smoothing=smoothing_for(rows, trained.left_out, trained.calibration, guard),
     )
     return with_conformal(fitted, rows, spec.device)
+
+
+def _check_precision(spec: FitSpec, rows: FitRows, scaler: Scaler, names: Texts | None) -> None:
+    """Refuse validation rows, or a budget of a device, where a column needs float64."""
+    check_precision(rows.X_val, scaler, names)
+    if spec.budget is not None and (columns := scaler.double_columns):
+        k = columns[0]
+        raise InputError(
+            f"budget = ... is for devices, which compute in float32, and that does not tell the "
+            f"values of column {k if names is None else names[k]!r} apart ({scaler.about(k)}); "
+            "subtract a constant from it"
+        )
 
 
 def _trainer_for(spec: FitSpec, rows: FitRows, target: Target) -> Trainer:

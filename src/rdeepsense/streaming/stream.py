@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rdeepsense.arrays import Floats, Singles
+from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.deployed import DeployedModel
 from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner
 from rdeepsense.deploy.loading import load
@@ -88,7 +88,7 @@ class Stream:
         """
         return list(self._decisions(_microseconds(timestamp), self._sample(values)))
 
-    def _decisions(self, time: int, sample: Singles) -> Iterator[Decision]:
+    def _decisions(self, time: int, sample: NDArray[Any]) -> Iterator[Decision]:
         sampler = self._sampler
         sampler.push(time, sample)
         if sampler.stretch != self._stretch:
@@ -106,10 +106,10 @@ class Stream:
         if isinstance(self._way, GoingOn):
             self._way.begin()
 
-    def _sample(self, values: ArrayLike) -> Singles:
+    def _sample(self, values: ArrayLike) -> NDArray[Any]:
         try:
             with np.errstate(over="ignore"):
-                sample = np.asarray(values, np.float64).astype(np.float32)
+                sample = np.asarray(values, np.float64).astype(self.recipe.dtype)
         except (TypeError, ValueError) as error:
             raise InputError(f"values hold what is no number: {error}") from error
         if sample.shape != (self.facts.inputs,):
@@ -119,7 +119,7 @@ class Stream:
             )
         return sample
 
-    def _decision(self, first: int, last: int, window: Singles) -> Decision:
+    def _decision(self, first: int, last: int, window: NDArray[Any]) -> Decision:
         found = self._way.run(window[None])
         status = Status.OK if found.status is None else Status(int(found.status[0]))
         start, end = first / SECOND, last / SECOND

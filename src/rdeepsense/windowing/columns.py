@@ -6,16 +6,19 @@ million objects of Python would take more memory than the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.errors import InputError
+from rdeepsense.precision import needs_double
 
 Table = Any  # of pandas, polars or pyarrow, or a mapping of names to arrays
 LISTED = 20
+SOME = 1 << 20  # values that tell what a column is like
+LARGEST = float(np.finfo(np.float32).max)
 Codes = NDArray[np.int32]
 ABSENT = -1  # the code of a value that is missing
 
@@ -82,6 +85,21 @@ def numbers_of(table: Table, name: str) -> NDArray[Any]:
     except (TypeError, ValueError):
         kind = "text" if array.dtype.kind in "OUT" else str(array.dtype)
         raise InputError(f"column {name!r} holds {kind}; numbers are needed") from None
+
+
+def need_double(columns: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return the names of columns of numbers that float32 does not tell apart, or cannot hold."""
+    found = []
+    for name, values in columns.items():
+        if values.dtype.itemsize <= np.dtype(np.float32).itemsize and values.dtype.kind == "f":
+            continue
+        some = values[:: -(-len(values) // SOME) if len(values) else 1].astype(np.float64)
+        some = some[np.isfinite(some)]
+        if len(some):
+            size = np.abs(some).max()
+            if size > LARGEST or needs_double(some.mean(), some.std()):
+                found.append(name)
+    return found
 
 
 def coded(table: Table, name: str) -> tuple[Codes, NDArray[Any]]:

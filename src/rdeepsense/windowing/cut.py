@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,13 @@ from rdeepsense.arrays import Integers
 from rdeepsense.errors import InputError
 from rdeepsense.windowing import report as reasons
 from rdeepsense.windowing.clock import TIME_UNITS, clock_of
-from rdeepsense.windowing.columns import Table, check_columns, check_lengths, numbers_of
+from rdeepsense.windowing.columns import (
+    Table,
+    check_columns,
+    check_lengths,
+    need_double,
+    numbers_of,
+)
 from rdeepsense.windowing.durations import seconds
 from rdeepsense.windowing.gathered import Windows
 from rdeepsense.windowing.heard import Heard
@@ -91,11 +98,14 @@ def windows(
         time_unit,
         rounding or {},
     )
-    return cut(recipe, table)
+    return cut(recipe, table, is_first=True)
 
 
-def cut(recipe: Recipe, table: Table) -> Windows:
-    """Cut a log by a recipe; what it leaves open is found in the log."""
+def cut(recipe: Recipe, table: Table, is_first: bool = False) -> Windows:
+    """Cut a log by a recipe; what it leaves open is found in the log.
+
+    Of the `first` log it is also found whether float32 tells its samples apart.
+    """
     check_columns(table, "time", [recipe.time])
     check_columns(table, "sensors", recipe.channels)
     check_columns(table, "by", recipe.by)
@@ -105,6 +115,9 @@ def cut(recipe: Recipe, table: Table) -> Windows:
     check_lengths(table, [*recipe.channels, *recipe.by, *recipe.label], samples, recipe.time)
     recordings = recordings_of(table, recipe.by, samples)
     columns = {name: numbers_of(table, name) for name in recipe.channels}
+    double = need_double(columns) if is_first else []
+    if double:
+        recipe = replace(recipe, double=True)
     sensors = [[columns[name] for name in names] for names in recipe.sensors.values()]
     lost, heard, late = Counter[str](), [], 0
     for rows in recordings.rows:
@@ -117,12 +130,17 @@ def cut(recipe: Recipe, table: Table) -> Windows:
     found = found_rate([own.line for own in heard], recipe.time, samples)
     check_repeated(lost[reasons.REPEATED], samples, recipe.time, recipe.by)
     recipe, said = settled(recipe, found, recipe.time)
+    if double:
+        named = ", ".join(double)
+        said.append(f"samples are float64: float32 does not tell those of {named} apart")
     if merged := sum(own.merged for own in heard):
         said.append(f"{merged:,} rows are one sample with another of the same time")
     plans = [plan_of(recipe, own) for own in heard]
     for plan in plans:
         lost.update(plan.lost_samples)
-    signal = np.empty((sum(len(plan.grid) for plan in plans), len(columns)), np.float32)
+    signal: NDArray[Any] = np.empty(
+        (sum(len(plan.grid) for plan in plans), len(columns)), recipe.dtype
+    )
     truth = truth_of(table, recipe)
     lost_windows = Counter[str]({reasons.GAPS: sum(plan.over_gaps for plan in plans)})
     parts: list[tuple[Integers, NDArray[Any], NDArray[Any] | None, int]] = []

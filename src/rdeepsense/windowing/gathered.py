@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.arrays import Integers, Singles
+from rdeepsense.arrays import Integers
 from rdeepsense.errors import InputError
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.report import WindowReport
@@ -33,7 +33,7 @@ class Windows:
     report : what became of the log's samples and windows.
     """
 
-    signal: Singles
+    signal: NDArray[Any]  # float32; float64 where the recipe says so
     first: Integers  # the sample that each window begins with
     y: NDArray[Any] | None
     groups: Mapping[str, NDArray[Any]]
@@ -75,8 +75,8 @@ class Windows:
         return len(self.first), self.recipe.length, self.signal.shape[1]
 
     @property
-    def dtype(self) -> np.dtype[np.float32]:
-        """The type of a sample: networks read no more than this."""
+    def dtype(self) -> np.dtype[Any]:
+        """The type of a sample: float32, or float64 where that does not tell samples apart."""
         return self.signal.dtype
 
     @property
@@ -87,20 +87,20 @@ class Windows:
     def __len__(self) -> int:
         return len(self.first)
 
-    def gather(self, indices: Any) -> Singles:  # Any: whatever numpy takes between brackets
+    def gather(self, indices: Any) -> NDArray[Any]:  # Any: whatever numpy takes between brackets
         """Return some windows as an array."""
         first = self.first[indices]
         if not len(self.signal):
-            return np.zeros((*np.shape(first), *self.shape[1:]), np.float32)
+            return np.zeros((*np.shape(first), *self.shape[1:]), self.dtype)
         samples, channels = self.signal.strides
         rows = len(self.signal) - self.recipe.length + 1
         view = np.lib.stride_tricks.as_strided(
             self.signal, (rows, *self.shape[1:]), (samples, samples, channels), writeable=False
         )
-        found: Singles = np.array(view[first])
+        found: NDArray[Any] = np.array(view[first])
         return found
 
-    def __getitem__(self, indices: Any) -> Singles:
+    def __getitem__(self, indices: Any) -> NDArray[Any]:
         if isinstance(indices, tuple):
             raise InputError("windows are taken by one index; gather them, then take of the array")
         return self.gather(indices)

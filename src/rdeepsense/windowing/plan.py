@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.arrays import Floats, Integers, Singles
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.windowing import report as reasons
 from rdeepsense.windowing.grid import Grid, Neighbours
 from rdeepsense.windowing.heard import Heard
@@ -47,7 +47,9 @@ class Plan:
         found: Floats = self.grid.begin[own] + (points - self.grid.first[own]) / self.grid.rate
         return found
 
-    def fill(self, signal: Singles, columns: Columns, truth: Truth | None) -> NDArray[Any] | None:
+    def fill(
+        self, signal: NDArray[Any], columns: Columns, truth: Truth | None
+    ) -> NDArray[Any] | None:
         """Write the sensors at the grid's points; returns the truth there."""
         values = None if truth is None else truth.room_for(len(self.grid))
         known = [] if truth is None else truth.lines(self.heard)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from rdeepsense.errors import InputError
 from rdeepsense.fields import Json, Kind, check_fields, choice, maybe, number, several, text
 from rdeepsense.windowing.clock import TIME_UNITS
@@ -36,6 +38,7 @@ STEPS = Kind(
     ),
     "an object of sensors, each with a step",
 )
+FLAG = Kind(lambda value: type(value) is bool, "true or false")
 FIELDS = {
     "time": NAME,
     "time_unit": maybe(choice(*TIME_UNITS)),
@@ -67,6 +70,7 @@ class Recipe:
     purity: float = 0.5
     time_unit: str | None = None
     rounding: Mapping[str, float] = field(default_factory=dict)  # steps that sensors round to
+    double: bool = False  # whether samples are float64, because float32 does not tell them apart
 
     def __post_init__(self) -> None:
         if not isinstance(self.sensors, Mapping) or not self.sensors:
@@ -126,6 +130,11 @@ class Recipe:
                 f"accepted: {FEWEST_SAMPLES} to {MOST_SAMPLES:,}"
             )
 
+    @property
+    def dtype(self) -> type[np.float32 | np.float64]:
+        """The type of a sample."""
+        return np.float64 if self.double else np.float32
+
     def without_label(self) -> Recipe:
         """Return the recipe for a log whose truth is not known."""
         return replace(self, label=())
@@ -137,8 +146,9 @@ class Recipe:
     @classmethod
     def from_json(cls, value: Json) -> Recipe:
         """Read what a file holds, which anyone may have written."""
-        check_fields(value, FIELDS, {"rounding": STEPS})
-        return cls(**{name: value[name] for name in FIELDS}, rounding=value.get("rounding", {}))
+        check_fields(value, FIELDS, {"rounding": STEPS, "double": FLAG})
+        kept = {name: value[name] for name in FIELDS}
+        return cls(**kept, rounding=value.get("rounding", {}), double=value.get("double", False))
 
     def _plain(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in FIELDS}
@@ -148,6 +158,7 @@ class Recipe:
             "by": list(self.by),
             "label": list(self.label),
             **({"rounding": dict(self.rounding)} if self.rounding else {}),
+            **({"double": True} if self.double else {}),
         }
 
     def _known_rate(self) -> float:

@@ -6,7 +6,8 @@ interpolated by itself; one that is silent for longer than the gap ends the stre
 begins with the sample by which all are heard again. What is kept is the points of a window, and as
 many more as a gap has.
 
-Times are whole microseconds, numbers are float32: the runtime in C does the same, to the bit.
+Times are whole microseconds, numbers are float32: the runtime in C does the same, to the bit. Where
+float32 does not tell samples apart they are float64, for which there is no C.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntFlag
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rdeepsense.arrays import Singles
 from rdeepsense.windowing.sampling import Sampling
 from rdeepsense.windowing.ticks import FURTHEST, Instant
 
@@ -38,7 +40,7 @@ class Sensor:
     """One sensor's way along the grid."""
 
     channels: slice
-    last: Singles
+    last: NDArray[Any]
     heard: int | None = None  # microseconds
     next: Instant = ZERO  # the point that it will tell of next
     filled: int = 0  # points that it has told of
@@ -51,7 +53,7 @@ class Sampler:
 
     sampling: Sampling
     sensors: list[Sensor] = field(init=False)
-    points: Singles = field(init=False)  # from the next window's first one on
+    points: NDArray[Any] = field(init=False)  # from the next window's first one on
     start: Instant = ZERO
     time: int | None = None  # of the latest sample
     behind: int = 0  # late samples in a row
@@ -60,18 +62,17 @@ class Sampler:
     repeated: int = 0
 
     def __post_init__(self) -> None:
-        ends = self.sampling.firsts
+        ends, dtype = self.sampling.firsts, self.sampling.dtype
         self.sensors = [
-            Sensor(slice(first, end), np.zeros(end - first, np.float32))
-            for first, end in pairwise(ends)
+            Sensor(slice(first, end), np.zeros(end - first, dtype)) for first, end in pairwise(ends)
         ]
         room = self.sampling.length + self.sampling.ahead
-        self.points = np.zeros((room, ends[-1]), np.float32)
+        self.points = np.zeros((room, ends[-1]), dtype)
         self._step = self.sampling.ticks.steps(1)
         self._hop = self.sampling.ticks.steps(self.sampling.hop)
         self._span = self.sampling.ticks.steps(self.sampling.length - 1)
 
-    def push(self, time: int, sample: Singles) -> Refusal:
+    def push(self, time: int, sample: NDArray[Any]) -> Refusal:
         """Take the channels of one time, NaN where there is none."""
         if abs(time) > FURTHEST:
             return Refusal.BAD_TIME
@@ -97,7 +98,7 @@ class Sampler:
             sensor.last, sensor.heard = own.copy(), time
         return told
 
-    def window(self) -> tuple[int, int, Singles] | None:
+    def window(self) -> tuple[int, int, NDArray[Any]] | None:
         """Return the next window that is complete, with its first and last microsecond."""
         if min(sensor.filled for sensor in self.sensors) < self.sampling.length:
             return None
@@ -130,9 +131,9 @@ class Sampler:
         for sensor in self.sensors:
             sensor.next, sensor.filled = self.start, 0
 
-    def _fill(self, sensor: Sensor, time: int, sample: Singles) -> bool:
+    def _fill(self, sensor: Sensor, time: int, sample: NDArray[Any]) -> bool:
         """Write a sensor's points up to a new sample of it; tells whether there were any."""
-        ticks, single = self.sampling.ticks, np.float32
+        ticks, single = self.sampling.ticks, self.sampling.dtype
         before = time if sensor.heard is None else sensor.heard
         per_part, first = single(1 / ticks.parts), sensor.filled
         while ticks.beyond(sensor.next, time) <= ticks.near:

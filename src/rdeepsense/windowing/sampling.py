@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from rdeepsense.errors import InputError
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.ticks import SECOND, Ticks
@@ -24,6 +26,7 @@ class Sampling:
     hop: int
     gap: int  # microseconds
     sensors: tuple[int, ...]
+    double: bool = False  # whether samples are float64
 
     @classmethod
     def of(cls, recipe: Recipe) -> Sampling:
@@ -38,7 +41,20 @@ class Sampling:
                 f"{recipe.rate:g} a second, of {sum(channels)} channels; a stream keeps at most "
                 f"{MOST_AHEAD:,} numbers of it"
             )
-        return cls(Ticks.of(recipe.rate), recipe.rate, recipe.length, recipe.step, gap, channels)
+        return cls(
+            Ticks.of(recipe.rate),
+            recipe.rate,
+            recipe.length,
+            recipe.step,
+            gap,
+            channels,
+            recipe.double,
+        )
+
+    @property
+    def dtype(self) -> type[np.float32 | np.float64]:
+        """The type of a sample."""
+        return np.float64 if self.double else np.float32
 
     @property
     def firsts(self) -> tuple[int, ...]:

@@ -15,11 +15,13 @@ from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.layout import check_folded
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import as_float32
+from rdeepsense.deploy.single_precision import check_single
 from rdeepsense.errors import InputError
 
 
 def compiled(folded: Folded | FoldedGraph) -> CompiledRunner:
     """Build the C of a model, or find it in the cache."""
+    check_single(folded, "C")
     source: Source
     if isinstance(folded, FoldedGraph):
         source = GraphSource(folded, as_stored(folded, "float32"), many=True)

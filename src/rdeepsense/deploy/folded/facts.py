@@ -68,6 +68,7 @@ class Facts:
     smoothing: Smoothing | None = None  # of decisions in a stream, for classes
     refusal: Refusal | None = None  # None where no reject option was exported
     novelty: CompactNovelty | None = None
+    double: tuple[int, ...] = ()  # columns whose values float32 does not tell apart
 
     @property
     def is_classifier(self) -> bool:
@@ -113,6 +114,11 @@ class Facts:
         if rows.ndim < 2 or rows.shape[1:] != (*self.window, self.inputs):
             accepted = ", ".join(map(str, (*self.window, self.inputs)))
             raise InputError(f"X has shape {rows.shape}; the model takes (rows, {accepted})")
+        if self.double and rows.dtype == np.float32:
+            name = repr(self._name(self.double[0]))
+            raise InputError(
+                f"X is float32, which cannot tell the values of column {name} apart; give float64"
+            )
         return rows
 
     def check(self, X: ArrayLike) -> NDArray[Any]:

@@ -43,11 +43,12 @@ from rdeepsense.deploy.folded.layout import (
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.folded.runner import MeanStd
-from rdeepsense.encoding import ENCODING, MOST_LEVELS, encoding_of
+from rdeepsense.encoding import ENCODING, MOST_LEVELS, Encoding, encoding_of
 from rdeepsense.encoding import LARGEST as ENCODED
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.guard import FURTHEST, REACH, Guard
 from rdeepsense.link import Link, LocationWidth
+from rdeepsense.precision import double_columns
 from rdeepsense.refusal import Refusal
 
 Arrays = dict[str, Floats]
@@ -140,6 +141,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
             smoothing=smoothing_of(header),
             refusal=Refusal(**refusal) if refusal else None,
             novelty=CompactNovelty(**novelty) if novelty else None,
+            double=_double(arrays, encoding),
         )
         output = Output(
             link,
@@ -156,6 +158,15 @@ def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
     except InputError as error:
         raise ModelFileError(f"{path}: {error}") from error
     return folded
+
+
+def _double(arrays: Arrays, encoding: Encoding | None) -> tuple[int, ...]:
+    """Return the columns that need float64."""
+    found = double_columns(arrays["centre"], arrays["scale"])
+    if encoding is None:
+        return found
+    numbers = encoding.numbers
+    return tuple(numbers[k] for k in found if k < len(numbers))
 
 
 def _floats(name: str, tensor: Tensor) -> Floats:
