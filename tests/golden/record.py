@@ -14,12 +14,13 @@ if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where `golden` is found
 
-from golden import error_messages, fits, help_texts, records, signatures
+from golden import error_messages, exports, fits, help_texts, records, signatures
 
 TEXTS = {
     "signatures": signatures.recorded,
     "help": help_texts.recorded,
     "errors": error_messages.recorded,
+    "exports": exports.recorded,
 }
 NAMES = ("fits", *TEXTS)
 

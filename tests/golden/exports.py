@@ -1,0 +1,317 @@
+"""The record of exports: what each form of small models consists of.
+
+Of every file there is its SHA-256 and its text, in blocks between empty lines. A block that several
+files have is named there by its digest and stands once, at the end of the record: a changed line of
+the runtime is one changed line there, and a digest in each file that it is part of. Long tables of
+numbers are shown by their digest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import onnx
+from golden.formula_models import model
+from numpy.typing import NDArray
+
+import rdeepsense as rds
+from rdeepsense import model_file
+
+ANY_CHANGE = 1e9  # of the NLL; the weights mean nothing
+INT8: dict[str, Any] = {"dtype": "int8", "max_nll_change": ANY_CHANGE}
+HALVES: dict[str, Any] = {"dtype": "float16", "max_nll_change": ANY_CHANGE}
+
+# A model of `formula_models`, the form, and options.
+EXPORTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("regressor", "c99", {}),
+    ("regressor", "c99", HALVES),
+    ("regressor", "c99", INT8),
+    ("regressor", "c99", {"epistemic": "laplace"}),
+    ("regressor", "c99", {"live": True}),
+    ("regressor", "c99", {"reject": 0.75}),
+    ("regressor", "package", {"name": "wear", "version": "1.2.0"}),
+    ("regressor", "folded", {}),
+    ("regressor", "folded", {"epistemic": "laplace"}),
+    ("regressor", "onnx", {}),
+    ("regressor", "onnx", INT8),
+    ("regressor", "onnx", {"epistemic": "laplace"}),
+    ("regressor", "onnx", {"features": True}),
+    ("regressor", "onnx", {"reject": 0.75}),
+    ("regressor", "web", {"live": True}),
+    ("uncalibrated", "c99", {}),
+    ("student-isotonic-of-two", "c99", {}),
+    ("student-isotonic-of-two", "folded", {}),
+    ("student-isotonic-of-two", "onnx", {}),
+    ("conformal", "c99", {}),
+    ("conformal", "folded", {}),
+    ("classifier", "c99", {}),
+    ("classifier", "c99", INT8),
+    ("classifier", "c99", {"epistemic": "laplace"}),
+    ("classifier", "c99", {"reject": 0.75}),
+    ("classifier", "folded", {}),
+    ("classifier", "onnx", {}),
+    ("categories-and-holes", "c99", {}),
+    ("categories-and-holes", "c99", INT8),
+    ("categories-and-holes", "folded", {}),
+    ("categories-and-holes", "onnx", {}),
+    ("periodic", "c99", {}),
+    ("periodic", "c99", INT8),
+    ("periodic", "folded", {}),
+    ("periodic", "onnx", {}),
+    ("novelty", "c99", {}),
+    ("novelty", "folded", {}),
+    ("adapted", "c99", {}),
+    ("adapted-classifier", "c99", {}),
+    ("adapted-classifier", "folded", {}),
+    ("windows", "c99", {}),
+    ("windows", "c99", {"stream": "window", "hop": "1s"}),
+    ("windows", "c99", {"stream": "running"}),
+    ("windows", "c99", INT8),
+    ("windows", "package", {}),
+    ("windows", "folded", {}),
+    ("windows", "onnx", {}),
+    ("windows", "web", {"live": True}),
+    ("windows-of-numbers", "c99", {"live": True}),
+    ("windows-novelty", "c99", {}),
+    ("recurrent", "c99", {}),
+    ("recurrent", "folded", {}),
+    ("recurrent", "onnx", {}),
+]  # fmt: skip
+LIVE = ("regressor", "classifier")
+PER_LINE = 8  # digests of blocks
+SHOWN = 8  # numbers of a table that are shown
+DIGITS = 6  # of figures, which other processors round differently
+NUMBERS = re.compile(r"\s*(?:-?[0-9][0-9a-fA-FxX.e+-]*[fuUlL]{0,3},?\s*)+(?:\};)?")
+TINY = 1e-5  # what differences of the NLL are without a cause
+# Predictions for the rows of a self-test, which `test_fits` compares, and numbers that are
+# differences of large ones: their last bits depend on the processor.
+UNSTEADY = re.compile(
+    r"(float (?:expected_\w+|\w+_novelty_means)\[[^\]]*\] = \{)[^}]*\};|(#define CHECKSUM )\w+"
+)
+FIGURE = re.compile(r"-?\d+\.\d{6,}(?:e[-+]?\d+)?")
+
+
+def recorded() -> str:
+    """Return all exports, file by file, then the blocks that several files have."""
+    made: list[tuple[str, list[str] | File]] = []  # titles and names, each with what is there
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings(), _no_compiler():
+        warnings.simplefilter("ignore")
+        folder = Path(name)
+        models = {one: model(one, folder) for one in dict.fromkeys(one for one, _, _ in EXPORTS)}
+        for number, (of, to, options) in enumerate(EXPORTS):
+            said = "".join(f", {k}={v!r}" for k, v in options.items() if k != "max_nll_change")
+            made.append((f'{of}, to="{to}"{said}', []))
+            place = folder / f"{number}{'.onnx' if to == 'onnx' else '.safetensors'}"
+            rds.export(models[of], place, to=to, **options)
+            made += _files(place)
+        for of in LIVE:
+            made.append((f"{of}, the state after five labels of model.live()", []))
+            made.append(("the file", _live_state(models[of], folder / f"{of}.live")))
+    return "\n".join(line.rstrip() for line in _lines(made)) + "\n"
+
+
+@dataclass(frozen=True)
+class File:
+    """The text of a file."""
+
+    text: str
+
+    @property
+    def blocks(self) -> list[str]:
+        return self.text.split("\n\n")
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def _lines(made: list[tuple[str, list[str] | File]]) -> Iterator[str]:
+    """Return the lines of the record."""
+    texts = {content.digest: content for _, content in made if isinstance(content, File)}
+    counts = Counter(block for one in texts.values() for block in one.blocks)
+    shown: dict[str, str] = {}  # where each text was first
+    title = ""
+    for name, content in made:
+        if content == []:
+            title = name
+            yield from ("", title)
+        elif not isinstance(content, File):
+            yield from _indented([name, *_indented(content)])
+        elif content.digest in shown:
+            yield f" {name} is {shown[content.digest]}"
+        else:
+            shown[content.digest] = f"{name} of {title}"
+            yield f" {name} sha256 {content.digest}"
+            yield from _indented(_indented(_text(content, counts)))
+    for block, count in counts.items():
+        if count > 1:
+            yield from ("", f"block {_short(block)}", *_indented(_readable(block)))
+
+
+@contextlib.contextmanager
+def _no_compiler() -> Iterator[None]:
+    """Let sizes be unmeasured, and a page's C stand in place of what a compiler makes of it."""
+
+    def run(command: list[str], cwd: Path, **_: Any) -> mock.Mock:
+        code = (cwd / "page.c").read_bytes()
+        (cwd / "model.wasm").write_bytes(
+            b"\0asm\1\0\0\0" + " ".join(command).encode() + b"\n" + code
+        )
+        return mock.Mock(returncode=0)
+
+    wasm = "rdeepsense.deploy.web.wasm"
+    with (
+        mock.patch.dict(os.environ, {"PATH": ""}),
+        mock.patch(f"{wasm}.subprocess.run", run),
+        mock.patch(f"{wasm}.wasm_compiler", return_value=("cc",)),
+        mock.patch("rdeepsense.deploy.web.export.wasm_compiler", return_value=("cc",)),
+    ):
+        os.environ.pop("CC", None)
+        yield
+
+
+def _files(place: Path) -> Iterator[tuple[str, list[str] | File]]:
+    """Return the files of an export by name, each with what it consists of."""
+    if place.is_dir():
+        for path in sorted(p for p in place.rglob("*") if p.is_file()):
+            text = path.read_bytes().decode("utf-8", "replace")
+            yield str(path.relative_to(place)), File(_steady(text))
+    else:
+        yield "the file", _onnx(place) if place.suffix == ".onnx" else _tensors(place)
+
+
+def _steady(text: str) -> str:
+    """Return a text without the version, and with figures in a few digits."""
+    version = re.escape(rds.__version__)
+    text = re.sub(rf'(rdeepsense |"rdeepsense": ?"|"version": ?"){version}', r"\1VERSION", text)
+    text = UNSTEADY.sub(lambda found: f"{found[1] or found[2]} not compared", text)
+    return FIGURE.sub(lambda found: _few_digits(float(found[0])), text)
+
+
+def _few_digits(value: float) -> str:
+    return f"{value:.{DIGITS}g}" if abs(value) > TINY else "0"
+
+
+def _text(file: File, counts: Counter[str]) -> Iterator[str]:
+    """Return a text block by block, of those that others have too the digests."""
+    shared: list[str] = []
+    for block in [*file.blocks, ""]:
+        if block and counts[block] > 1:
+            shared.append(_short(block))
+            continue
+        for k in range(0, len(shared), PER_LINE):
+            yield "blocks " + " ".join(shared[k : k + PER_LINE])
+        shared = []
+        yield from _readable(block) if block else ()
+
+
+def _short(block: str) -> str:
+    return hashlib.sha256(block.encode()).hexdigest()[:10]
+
+
+def _readable(block: str) -> list[str]:
+    """Return the lines of a block; of JSON one for each field."""
+    with contextlib.suppress(json.JSONDecodeError):
+        if isinstance(value := json.loads(block), dict):
+            return _json(value)
+    return _without_tables(block.strip("\n").split("\n"))
+
+
+def _json(value: dict[str, Any]) -> list[str]:
+    return [f"{k}: {_steady(json.dumps(v, ensure_ascii=False))}" for k, v in value.items()]
+
+
+def _without_tables(lines: list[str]) -> list[str]:
+    """Return lines with a digest in place of the numbers of a long table."""
+    found: list[str] = []
+    table: list[str] = []
+    for line in [*lines, ""]:
+        if NUMBERS.fullmatch(line):
+            table.append(line)
+            continue
+        if len(table) > 1:
+            count = sum(len(re.findall(r"[^\s,};]+", one)) for one in table)
+            digest = hashlib.sha256("\n".join(table).encode()).hexdigest()
+            found.append(f"{count} numbers, sha256 {digest}")
+        else:
+            found += table
+        table = []
+        found.append(line)
+    return found[:-1]
+
+
+def _tensors(path: Path) -> list[str]:
+    """Return the header of a file of ours, and its tensors."""
+    header, tensors = model_file.read(path)
+    del header["sha256"]  # of all digits
+    shown = [_array(name, array) for name, array in sorted(tensors.items())]
+    return [*_json(header), *shown]
+
+
+def _array(name: str, array: NDArray[Any]) -> str:
+    kind = f"{name}: {array.dtype.str.lstrip('<|')}{list(array.shape)}"
+    if array.size <= SHOWN:
+        return f"{kind} = {array.tolist()}"
+    if array.dtype == np.float64:
+        array = array.astype(np.float32)  # the last bits depend on the processor
+    return f"{kind} sha256 {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+
+
+def _live_state(estimator: Any, path: Path) -> list[str]:
+    """Return what a live model has learned from a few rows, in a few digits."""
+    live = estimator.live()
+    X, y = estimator.fitted_.kept_rows
+    labels = estimator.classes_[y] if hasattr(estimator, "classes_") else y
+    for row, label in zip(X[:5], labels, strict=False):
+        live.predict(row)
+        live.observe(label)
+    live.save(path)
+    header, tensors = model_file.read(path)
+    del header["sha256"]  # of all digits
+    lines = _json(header)
+    for name, array in sorted(tensors.items()):
+        rounded = " ".join(map(_few_digits, array.ravel().tolist()))
+        lines.append(f"{name}: {array.dtype.str.lstrip('<|')}{list(array.shape)} = {rounded}")
+    return lines
+
+
+def _onnx(path: Path) -> list[str]:
+    """Return the graph of a model, node by node, without what other versions write differently."""
+    loaded = onnx.load(path)
+    graph = loaded.graph
+    lines = [f"opset {one.domain or 'ai.onnx'} {one.version}" for one in loaded.opset_import]
+    lines += [f"{one.key} = {_steady(one.value)}" for one in loaded.metadata_props]
+    for kind, values in (("input", graph.input), ("output", graph.output)):
+        for value in values:
+            of = value.type.tensor_type
+            shape = [one.dim_param or one.dim_value for one in of.shape.dim]
+            lines.append(f"{kind} {value.name}: type {of.elem_type} {shape}")
+    for node in graph.node:
+        given = [_attribute(one) for one in node.attribute]
+        call = f"{node.op_type}({', '.join([*node.input, *given])})"
+        lines.append(f"{', '.join(node.output)} = {call}")
+    return lines + [_array(one.name, onnx.numpy_helper.to_array(one)) for one in graph.initializer]
+
+
+def _attribute(attribute: Any) -> str:
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, onnx.TensorProto):
+        value = _array("tensor", onnx.numpy_helper.to_array(value))
+    return f"{attribute.name}={value}"
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f" {line}" for line in lines]
