@@ -92,6 +92,7 @@ EXPORTS: list[tuple[str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 LIVE = ("regressor", "classifier")
 PER_LINE = 8  # digests of blocks
+WASM = b"\0asm\1\0\0\0"  # the beginning of every file of WebAssembly
 SHOWN = 8  # numbers of a table that are shown
 DIGITS = 6  # of figures, which other processors round differently
 NUMBERS = re.compile(r"\s*(?:-?[0-9][0-9a-fA-FxX.e+-]*[fuUlL]{0,3},?\s*)+(?:\};)?")
@@ -167,9 +168,7 @@ def _no_compiler() -> Iterator[None]:
 
     def run(command: list[str], cwd: Path, **_: Any) -> mock.Mock:
         code = (cwd / "page.c").read_bytes()
-        (cwd / "model.wasm").write_bytes(
-            b"\0asm\1\0\0\0" + " ".join(command).encode() + b"\n" + code
-        )
+        (cwd / "model.wasm").write_bytes(WASM + " ".join(command).encode() + b"\n" + code)
         return mock.Mock(returncode=0)
 
     wasm = "rdeepsense.deploy.web.wasm"
@@ -187,10 +186,18 @@ def _files(place: Path) -> Iterator[tuple[str, list[str] | File]]:
     """Return the files of an export by name, each with what it consists of."""
     if place.is_dir():
         for path in sorted(p for p in place.rglob("*") if p.is_file()):
-            text = path.read_bytes().decode("utf-8", "replace")
+            content = path.read_bytes()
+            text = content.decode() if path.suffix != ".wasm" else _page(content)
             yield str(path.relative_to(place)), File(_steady(text))
     else:
         yield "the file", _onnx(place) if place.suffix == ".onnx" else _tensors(place)
+
+
+def _page(content: bytes) -> str:
+    """Return the command and the C of a page, and the facts about the model behind them."""
+    text = content.removeprefix(WASM).decode("utf-8", "replace")
+    code, _, facts = text.rpartition("rdeepsense{")
+    return re.sub(r"[^\n -~]", "", code) + "\n\n{" + facts
 
 
 def _steady(text: str) -> str:
