@@ -151,6 +151,14 @@ def test_levels_without_an_effect_are_no_entities(rng: np.random.Generator) -> N
     assert codes(rds.check(named, y)) == set()
 
 
+@pytest.mark.parametrize("rows", [60, 120, 400])
+def test_chance_makes_no_entities(rng: np.random.Generator, rows: int) -> None:
+    """Of 20 tables of noise with 3 candidates each, none has entities."""
+    for _ in range(20):
+        X = np.column_stack([rng.normal(size=rows), rng.integers(0, 15, size=(rows, 3))])
+        assert codes(rds.check(X, rng.normal(size=rows))) == set()
+
+
 @pytest.mark.parametrize(("blocks", "copies", "jitter"), [(60, 20, 1e-4), (100, 20, 1e-6)])
 def test_near_copies_are_found(
     rng: np.random.Generator, blocks: int, copies: int, jitter: float
@@ -253,6 +261,32 @@ def test_days_are_no_windows_of_seconds(rng: np.random.Generator) -> None:
     assert "Cut windows" not in report[0].cure
     assert "chronological" in report[0].cure
     assert "lags" in report[0].cure
+
+
+@pytest.mark.parametrize("kind", ["text", "polars", "pandas"])
+def test_dates_are_clocks_however_they_are_stored(rng: np.random.Generator, kind: str) -> None:
+    hours = np.arange("2020-01-01", "2020-02-01", dtype="datetime64[h]")
+    walk = np.cumsum(rng.normal(size=len(hours)))
+    dates = {
+        "text": lambda: pd.Series([str(one) for one in hours]),
+        "polars": lambda: pl.Series(hours.astype("datetime64[us]")),
+        "pandas": lambda: pd.Series(hours.astype("datetime64[ns]")),
+    }[kind]()
+    columns = {"when": dates, "x": walk + rng.normal(size=len(hours))}
+    X = pl.DataFrame(columns) if kind == "polars" else pd.DataFrame(columns)
+    [found] = [one for one in rds.check(X, walk) if one.code == "time-order"]
+    assert found.columns == ("when",)
+    assert "days or hours before" in found.cure
+
+
+def test_names_of_months_are_no_entities(rng: np.random.Generator) -> None:
+    month = rng.integers(0, 12, 800)
+    names = np.array(
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+    )[month]
+    X = pd.DataFrame({"x": rng.normal(size=800), "month": names})
+    y = X["x"] + 3 * np.sin(2 * np.pi * month / 12) + 0.3 * rng.normal(size=800)
+    assert codes(rds.check(X, y)) == set()
 
 
 def test_a_time_of_independent_rows_is_no_order(rng: np.random.Generator) -> None:

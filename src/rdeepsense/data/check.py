@@ -37,12 +37,12 @@ from rdeepsense.data.dependence import (
     ALIKE,
     ORDERED_ROWS,
     ROWS_A_LEVEL,
+    Likeness,
     autocorrelation,
     correlation,
     explained_by_levels,
     explained_in_order,
     is_slow,
-    likeness,
     linear_residuals,
     near_blocks,
     near_copies,
@@ -50,7 +50,6 @@ from rdeepsense.data.dependence import (
     purity_in_order,
     to_one_scale,
     tree_residuals,
-    von_neumann,
 )
 from rdeepsense.data.kinds import GROUPS, LABELS, plain
 from rdeepsense.errors import InputError
@@ -77,7 +76,8 @@ LEVELS = 8  # at least, of a column that names entities
 UNEVEN = 0.6  # coefficient of variation of the rows of levels
 INTRACLASS, F_RATIO = 0.15, 2.0  # of the residuals of the other columns
 TREE_ROWS = 2_000  # that trees are fitted to
-NO_ORDER = 1.2  # von Neumann ratio of level means: about 2 of identifiers, less of quantities
+NO_ORDER = 1.2  # von Neumann ratio: about 2 of identifiers, less of quantities
+BY_CHANCE = 1e-4  # probability of such an F ratio
 LINEAR_RATIO, LINEAR_ORDER = 1.1, 0.8  # of the residuals of a linear model, before trees are fitted
 CANDIDATES = 2  # columns that may name entities, tested with trees
 
@@ -91,6 +91,11 @@ CLOCK = re.compile(
     r"|year|month|week|day|hour|hr|minute",
     re.IGNORECASE,
 )
+ISO = re.compile(r"\d{4}-\d{2}")
+CALENDAR = {
+    *("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    *("mon", "tue", "wed", "thu", "fri", "sat", "sun", ""),
+}
 SINGLE = float(np.finfo(np.float32).eps)
 FEW_STEPS = 16  # of single precision, that a standard deviation may be
 
@@ -273,6 +278,8 @@ class _Column:
     name: str
     values: NDArray[Any]
     kind: Literal["number", "category", "time"]
+    clock: Floats | None = None  # of text that is dates, in seconds
+    calendar: bool = False  # of names of months or days of the week
 
     @cached_property
     def whole(self) -> bool:
@@ -351,10 +358,29 @@ def _column(columns: Columns, k: int, name: str, category: bool) -> _Column | No
     except (TypeError, ValueError):
         return None
     levels, codes = np.unique(texts, return_inverse=True)
-    order = sorted(range(len(levels)), key=lambda place: _natural(str(levels[place])))
-    rank = np.empty(len(levels), dtype=np.int64)
-    rank[order] = np.arange(len(levels))
-    return _Column(name, rank[codes.reshape(-1)], "category")
+    codes = codes.reshape(-1).astype(np.int64)
+    clock = _dates(levels)
+    if clock is not None:
+        clock = clock[codes]
+    if len(levels) * ROWS_A_LEVEL <= len(texts):  # else they name rows, and have no order
+        order = sorted(range(len(levels)), key=lambda place: _natural(str(levels[place])))
+        rank = np.empty(len(levels), dtype=np.int64)
+        rank[order] = np.arange(len(levels))
+        codes = rank[codes]
+    calendar = {str(level)[:3].lower() for level in levels} <= CALENDAR
+    return _Column(name, codes, "category", clock, calendar)
+
+
+def _dates(levels: NDArray[Any]) -> Floats | None:
+    """Return ISO dates as seconds; None of other text."""
+    known = levels[levels != ""]
+    if not len(known) or not ISO.match(str(known[0])):
+        return None
+    try:
+        found = np.array([text or "NaT" for text in levels.tolist()], dtype="datetime64[us]")
+    except ValueError:
+        return None
+    return np.where(np.isnat(found), np.nan, found.astype(np.int64) / 1e6)
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
@@ -706,7 +732,7 @@ class _Check:
 
     def _ordered(self, one: _Column, number: Integers) -> bool:
         rows = self.sample
-        return von_neumann(number[rows], self.target.responses(rows)) < NO_ORDER
+        return Likeness.of(number[rows], self.target.responses(rows)).order < NO_ORDER
 
     def _leak(self, one: _Column, columns: Sequence[_Column], what: str) -> None:
         others = [other for other in columns if other.name != one.name and other.kind != "time"]
@@ -746,7 +772,7 @@ class _Check:
         """Apply the rule of three parts: residuals alike, no order of levels, even counts."""
         candidates: list[tuple[_Column, Integers]] = []
         for one in columns:
-            if one.kind == "time" or not one.whole:
+            if one.kind == "time" or one.calendar or not one.whole:
                 continue
             if len(np.unique(one.values[self.sample])) > 0.9 * len(self.sample):
                 continue
@@ -764,29 +790,27 @@ class _Check:
         residuals = linear_residuals(_matrix(common, rows), self.target.responses(rows))
         scored = []
         for one, number in candidates:
-            own = number[rows]
-            intraclass, ratio = likeness(own, residuals)
+            like = Likeness.of(number[rows], residuals)
             # Trees explain more than lines, so that these are wider bounds than those below.
-            if ratio > LINEAR_RATIO and von_neumann(own, residuals) > LINEAR_ORDER:
-                scored.append((intraclass, one, number))
+            if like.ratio > LINEAR_RATIO and like.order > LINEAR_ORDER:
+                scored.append((like.intraclass, one, number))
         scored.sort(key=lambda found: -found[0])
         for _, one, number in scored[:CANDIDATES]:
             rows = self._whole_levels(number)
             y = self.target.responses(rows)
             others = [other for other in columns if other is not one and other.kind != "time"]
             residuals = tree_residuals(_matrix(others, rows), y) if others else y - y.mean(axis=0)
-            own = number[rows]
-            intraclass, ratio = likeness(own, residuals)
-            ordered = von_neumann(own, residuals) < NO_ORDER
-            if intraclass > INTRACLASS and ratio > F_RATIO and not ordered:
+            like = Likeness.of(number[rows], residuals)
+            strong = like.intraclass > INTRACLASS and like.ratio > F_RATIO
+            if strong and like.chance < BY_CHANCE and like.order > NO_ORDER:
                 self._set_groups(one, number)
                 self.add(
                     "entities",
                     "warning",
-                    f"{self.said(one)}: rows of the same of its {number.max() + 1:,} levels are "
-                    f"alike beyond what the other inputs explain (intraclass correlation "
-                    f"{intraclass:.2f}), like those of one person, machine or site; a random split "
-                    "says how good the model is for known ones, not for new ones",
+                    f"{self.said(one)}: rows of one of its {number.max() + 1:,} levels are alike beyond "
+                    "what the other inputs explain (intraclass correlation "
+                    f"{like.intraclass:.2f}), like those of one person, machine or site; a random "
+                    "split says how good the model is for known ones, not for new ones",
                     self._group_cure(one),
                     one,
                 )
@@ -878,9 +902,9 @@ class _Check:
 
     def _is_clock(self, one: _Column, rows: slice) -> bool:
         """Tell whether a column is a time that goes on for most rows; it may start again."""
-        if one.kind == "category":
+        if one.kind == "category" and one.clock is None:
             return False
-        values = one.values[rows].astype(np.float64)
+        values = (one.values if one.clock is None else one.clock)[rows].astype(np.float64)
         values = values[np.isfinite(values)]
         if len(values) < ORDERED_ROWS:
             return False
@@ -890,7 +914,8 @@ class _Check:
             (steps >= 0).mean() >= IN_ORDER and forward.mean() > 0.5
         ):
             return False
-        if one.kind == "time" or (self.table.named and CLOCK.fullmatch(one.name.strip())):
+        dated = one.kind == "time" or one.clock is not None
+        if dated or (self.table.named and CLOCK.fullmatch(one.name.strip())):
             return True
         # Without a name that says so, a clock is what starts again after regular steps.
         if forward.all() or self.table.named:
@@ -918,11 +943,11 @@ def _time_cure(clock: _Column, rows: slice) -> str:
 
 def _seconds(clock: _Column, rows: slice) -> float | None:
     """Return the step of a clock in seconds; None where its unit is not known."""
-    values = clock.values[rows].astype(np.float64)
+    values = (clock.values if clock.clock is None else clock.clock)[rows].astype(np.float64)
     steps = np.diff(values[np.isfinite(values)])
     step = float(np.median(steps[steps > 0]))
     name = clock.name.lower()
-    if clock.kind == "time" or re.search(r"second|sec\b|secs", name):
+    if clock.kind == "time" or clock.clock is not None or re.search(r"second|sec\b|secs", name):
         return step
     if re.fullmatch(r"ms|millis\w*|.*_ms", name):
         return step / 1e3

@@ -5,9 +5,11 @@ All are vectorized and take a bounded number of rows; `check` draws these and ch
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from scipy.special import fdtrc
 
 from rdeepsense.arrays import Booleans, Floats, Integers
 from rdeepsense.data.splits import row_hashes
@@ -122,34 +124,47 @@ def linear_residuals(X: Floats, responses: Floats) -> Floats:
     return cast(Floats, responses - design @ np.linalg.solve(gram, design.T @ responses))
 
 
-def likeness(number: Integers, values: Floats) -> tuple[float, float]:
-    """Return the intraclass correlation of the levels' rows, and the F ratio, of all columns."""
-    number = np.unique(number, return_inverse=True)[1].reshape(-1)
-    counts = np.bincount(number).astype(np.float64)
-    rows, levels = len(number), len(counts)
-    if levels < 2 or rows <= levels:
-        return 0.0, 0.0
-    between = within = 0.0
-    for column in values.T:
-        means = np.bincount(number, weights=column) / counts
-        between += float((counts * (means - column.mean()) ** 2).sum()) / (levels - 1)
-        within += float(((column - means[number]) ** 2).sum()) / (rows - levels)
-    if within <= 0:
-        return (1.0, np.inf) if between > 0 else (0.0, 0.0)
-    size = (rows - float((counts**2).sum()) / rows) / (levels - 1)
-    return (between - within) / (between + (size - 1) * within), between / within
+@dataclass(frozen=True)
+class Likeness:
+    """How alike the rows of a level are.
 
+    Parameters
+    ----------
+    intraclass : the correlation of two rows of one level.
+    ratio : the F ratio of the variance between levels and that within.
+    chance : the probability of such a ratio among independent rows.
+    order : the von Neumann ratio of the ranks of level means: mean square of successive differences
+        over variance. It is about 2 where levels have no order, and less for quantities.
+    """
 
-def von_neumann(number: Integers, values: Floats) -> float:
-    """Return the mean square of successive differences of level means, over their variance."""
-    number = np.unique(number, return_inverse=True)[1].reshape(-1)
-    counts = np.bincount(number)
-    steps = total = 0.0
-    for column in values.T:
-        means = np.bincount(number, weights=column) / counts
-        steps += float(np.mean(np.diff(means) ** 2)) if len(means) > 1 else 0.0
-        total += float(means.var())
-    return steps / total if total > 0 else 2.0
+    intraclass: float
+    ratio: float
+    chance: float
+    order: float
+
+    @classmethod
+    def of(cls, number: Integers, values: Floats) -> Likeness:
+        """Compare rows by their level, in all columns of `values` together."""
+        number = np.unique(number, return_inverse=True)[1].reshape(-1)
+        counts = np.bincount(number).astype(np.float64)
+        rows, levels = len(number), len(counts)
+        if levels < 2 or rows <= levels:
+            return cls(0.0, 0.0, 1.0, 2.0)
+        between = within = steps = total = 0.0
+        for column in values.T:
+            means = np.bincount(number, weights=column) / counts
+            between += float((counts * (means - column.mean()) ** 2).sum()) / (levels - 1)
+            within += float(((column - means[number]) ** 2).sum()) / (rows - levels)
+            ranks = _ranks(means)
+            steps += float(np.mean(np.diff(ranks) ** 2))
+            total += float(ranks.var())
+        order = steps / total if total > 0 else 2.0
+        if within <= 0:
+            return cls(1.0, np.inf, 0.0, order) if between > 0 else cls(0.0, 0.0, 1.0, order)
+        size = (rows - float((counts**2).sum()) / rows) / (levels - 1)
+        intraclass = (between - within) / (between + (size - 1) * within)
+        ratio = between / within
+        return cls(intraclass, ratio, float(fdtrc(levels - 1, rows - levels, ratio)), order)
 
 
 def autocorrelation(values: Floats) -> float:
