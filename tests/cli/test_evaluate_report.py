@@ -43,9 +43,10 @@ def test_a_page_from_a_file_and_a_table(run: Any, fitted: pl.DataFrame) -> None:
                   "coverage by when", "coverage by user"):  # fmt: skip
         assert words in html
     told = json.loads(Path("e.json").read_text())
-    word = told["verdict"]["y"]["word"]
-    assert f"verdict   {word}: {told['verdict']['y']['why']}\n" in done.out
-    assert f"<strong>{word.capitalize()}</strong>" in html
+    found = told["verdict"]["y"]
+    words = f"kill {found['skill']}, calibration {found['calibration']}"
+    assert f"verdict   s{words}\n          {found['skill_sentence']}\n" in done.out
+    assert f"<strong>S{words}</strong>" in html
 
 
 def test_the_simple_models_are_those_of_the_fit_or_of_train(run: Any, fitted: pl.DataFrame) -> None:
@@ -76,8 +77,6 @@ def test_times_are_found_named_or_refused(run: Any, fitted: pl.DataFrame) -> Non
     assert "coverage by n" in Path("page.html").read_text()
     done = run("evaluate", "model.safetensors", "two.csv", *PAGE, "--time", "no")
     assert "--time 'no'" in done.err
-    done = run("evaluate", "model.safetensors", "two.csv", "--train", "t.csv")
-    assert done.err == "error: --train is for the page of --report\n"
 
 
 def test_terminal_and_page_say_the_same_of_a_model_that_drifted(
@@ -88,17 +87,17 @@ def test_terminal_and_page_say_the_same_of_a_model_that_drifted(
     drifted.write_csv("d.csv")
     plain = run("evaluate", "model.safetensors", "d.csv", "--json", "e.json")
     told = json.loads(Path("e.json").read_text())["verdict"]["y"]
-    assert (told["word"], told["worth"]) == ("drifting", "better than the mean")
-    lines = [f"verdict   drifting: {told['why']}", *(f"          {one}" for one in told["points"])]
+    assert (told["skill"], told["calibration"]) == ("strong", "drifting")
+    sentences = [told["skill_sentence"], told["calibration_sentence"], *told["remarks"]]
+    lines = ["verdict   skill strong, calibration drifting", *(f"          {s}" for s in sentences)]
     assert "\n".join(lines) in plain.out
-    assert "It changed about 2024-01-13" in told["why"]  # 300 hours later
-    assert "worse than the mean" not in plain.out
+    assert "It changed about 2024-01-13" in told["calibration_sentence"]  # 300 hours later
     done = run("evaluate", "model.safetensors", "d.csv", *PAGE)
     assert "\n".join(lines) in done.out
     html = unescape(Path("page.html").read_text())
-    assert all(words in html for words in (told["why"], *told["points"]))
+    assert all(words in html for words in sentences)
     blind = run("evaluate", "model.safetensors", "d.csv", "--groups", "user", "--time", "a")
-    assert "verdict   useless" in blind.out  # in the order of an input nothing changes
+    assert "drifting" not in blind.out  # in the order of an input nothing changes
 
 
 def test_rows_without_an_answer_keep_the_numbers_of_the_others(

@@ -54,7 +54,7 @@ def test_nothing_overflows_and_everything_has_a_name(opened: Any) -> None:
         assert role == "img"
         assert len(label) > 20
     assert len({label for *_, label, _ in boxes}) == 12
-    assert opened.locator(".banner strong").inner_text() == "Drifting"
+    assert opened.locator(".banner strong").inner_text() == "Skill strong, calibration drifting"
     assert opened.locator(".banner").bounding_box()["y"] < 900  # at a glance
     colours = opened.eval_on_selector_all(
         ".banner strong, figcaption, figure p, td, th, a, li",

@@ -15,14 +15,23 @@ from rdeepsense import InputError
 from rdeepsense.distributions import Gaussian
 from rdeepsense.experiments.peers.hist_boosted import HistBoosted
 from rdeepsense.fitting.peer_record import Peers, check_peers
-from rdeepsense.reporting.peers import CONSTANT, OWN, TREES, compare, features, peers_table
+from rdeepsense.reporting.peers import (
+    CONSTANT,
+    OWN,
+    TREES,
+    compare,
+    features,
+    peers_table,
+    simple_models,
+)
 from rdeepsense.reporting.peers import peers_words as words_of
 
 
 @pytest.fixture(scope="module")
 def peers(model: Any, rows: Any) -> Peers:
     train, test = slice(0, 600), slice(600, 900)
-    return compare(model, (rows.X[train], rows.y[train]), (rows.X[test], rows.y[test]))
+    simple = simple_models(model, (rows.X[train], rows.y[train]), rows.X[test])
+    return compare(model, simple, (rows.X[test], rows.y[test]))
 
 
 def test_the_constant_is_the_gaussian_of_the_training_targets(peers: Peers, rows: Any) -> None:

@@ -15,17 +15,21 @@ from rdeepsense import InputError
 from rdeepsense.reporting.report import ModelReport
 
 STRANGE = '<i a="$d$">'
+WORDS = {"good": ("strong", "right"), "useless": ("none", "too narrow")}
 SECTIONS = ["verdict", "calibration", "parts", "errors", "surprises", "inputs", "peers", "model"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_five_models_made_on_purpose(pages: dict[str, ModelReport], kind: str) -> None:
     found = pages[kind]
-    assert found.verdicts["heat"].word == kind
+    verdict = found.verdicts["heat"]
+    skill, calibration = WORDS.get(kind, ("strong", kind))
+    assert (verdict.skill, verdict.calibration) == (skill, calibration)
     assert [part.name for part in found.sections] == SECTIONS
-    assert found.sections[0].blocks[0].word == kind.capitalize()  # the verdict comes first
-    assert repr(found) == f"ModelReport(heat: {kind})"
-    assert kind in found._repr_html_()
+    headline = f"skill {skill}, calibration {calibration}"
+    assert found.sections[0].blocks[0].word == f"S{headline[1:]}"  # the verdict comes first
+    assert repr(found) == f"ModelReport(heat: {headline})"
+    assert headline in found._repr_html_()
 
 
 def test_the_page_needs_nothing_but_itself(

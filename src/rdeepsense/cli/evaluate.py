@@ -44,7 +44,7 @@ def evaluate(
     ] = None,
     train: Annotated[
         Path | None,
-        typer.Option(help="With --report, the table of the fit: simple models are fitted on it."),
+        typer.Option(help="The table of the fit: boosted trees are fitted on it and compared."),
     ] = None,
     missing_mark: MissingMarks = None,
     quiet: Quiet = False,
@@ -60,8 +60,6 @@ def evaluate(
     check_outputs(outputs, inputs=(model, table), overwrite=overwrite)
     if page is not None:
         require("matplotlib", "report")
-    elif train is not None:
-        raise InputError("--train is for the page of --report")
     estimator = load_model(model)
     if estimator.fitted_.recipe is not None:
         if time is not None or train is not None:
@@ -90,7 +88,13 @@ def evaluate(
     figures = report_groups(terminal, dist, y, targets, groups, group)
     when = times(read, timed, answered) if timed else None
     if page is None:
-        verdicts = judged(dist, y, targets, None, group, when)
+        from rdeepsense.reporting.peers import simple_models, trees_of
+        from rdeepsense.reporting.verdict import Constant
+
+        pair = training_pair(estimator, train, targets, missing_mark or [])
+        trees = None if pair is None else trees_of(simple_models(estimator, pair, inputs))
+        known, status = Constant.of_model(estimator.fitted_), estimator.status(inputs)
+        verdicts = judged(dist, y, targets, known, group, when, status, trees)
         report(terminal, verdicts)
     else:
         import numpy as np

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdeepsense.arrays import Booleans
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
-    from rdeepsense.reporting.overall import Overall
+    from rdeepsense.reporting.verdict import Verdict
 
     Pair = tuple[Inputs, NDArray[Any]]
 
@@ -74,7 +74,7 @@ def write_report(
     file: Path,
     about: str,
     row_numbers: NDArray[Any] | None = None,
-) -> dict[str, Overall]:
+) -> dict[str, Verdict]:
     """Write the page, and print its verdicts; returns them."""
     from rdeepsense.reporting.report import report
 

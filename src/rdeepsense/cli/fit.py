@@ -294,8 +294,8 @@ def fit(
         if limits is not None:
             terminal.line(budget_line(limits, model.training_))
         closing = source.score(terminal, model)
-        if (peers := source.peers(model)) is not None:
-            model.fitted_ = replace(model.fitted_, peers=peers)
+        if closing.peers is not None:
+            model.fitted_ = replace(model.fitted_, peers=closing.peers)
             model.save(output)
         if kept := len(model.fitted_.kept_rows[0]):
             terminal.line(

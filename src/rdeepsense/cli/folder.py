@@ -142,9 +142,6 @@ class Folder:
         )
         return ClosingScores(rows, "validation", scores)
 
-    def peers(self, model: RDeepSenseRegressor | RDeepSenseClassifier) -> None:
-        """Compare with nothing: no row was kept for it, and the files may not fit in memory."""
-
 
 def _is_id(source: ParquetTable, name: str) -> bool:
     """Tell whether a column is called an id, and each of the first rows has its own number."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rdeepsense.arrays import Booleans
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
-    from rdeepsense.fitting.peer_record import Peers
     from rdeepsense.windowing import Recipe, Windows
 
 
@@ -139,6 +138,9 @@ class LogTable:
 
     def score(self, terminal: Terminal, model: Estimator) -> ClosingScores:
         """Score the model on the windows of groups that no choice has seen."""
+        from rdeepsense.reporting.peers import compare, simple_models, trees_of
+        from rdeepsense.reporting.verdict import constants_of
+
         test, training = self.test, model.training_
         rows = {"train": training["rows"], "validation": training["validation_rows"]}
         rows["test"] = int(test.sum())
@@ -157,18 +159,14 @@ class LogTable:
         between = self.groups or "recording"
         terminal.table(score_table(title, scores, caption(hasattr(model, "classes_"), between)))
         figures = report_groups(terminal, dist, y, self.targets, between, groups)
-        verdicts = judged(dist, y, self.targets, self.y[self.rest], groups)
+        train, held = ((taken(self.windows, part), self.y[part]) for part in (self.rest, self.test))
+        simple = simple_models(model, train, held[0], self.group[self.rest])
+        known = constants_of(dist, train[1])
+        status, trees = model.status(held[0]), trees_of(simple)
+        verdicts = judged(dist, y, self.targets, known, groups, None, status, trees)
         report(terminal, verdicts, timed=False)
-        return ClosingScores(rows, "held_out", scores, verdicts, figures)
-
-    def peers(self, model: Estimator) -> Peers | None:
-        """Score simple models beside it, fitted on its windows; None without test windows."""
-        from rdeepsense.reporting.peers import compare
-
-        if not self.test.any():
-            return None
-        train, test = ((taken(self.windows, part), self.y[part]) for part in (self.rest, self.test))
-        return compare(model, train, test, self.group[self.rest], self.group[self.test])
+        peers = compare(model, simple, held, self.group[self.test])
+        return ClosingScores(rows, "held_out", scores, verdicts, figures, peers)
 
 
 def taken(windows: Windows, chosen: Booleans) -> Windows:

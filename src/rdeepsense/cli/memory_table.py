@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rdeepsense.cli.answerable import answerable, without_strange_gaps
+from rdeepsense.cli.answerable import without_strange_gaps
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import (
     InspectedColumns,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.estimators.loading import Estimator
-    from rdeepsense.fitting.peer_record import Peers
 
 TEST_FRACTION = 0.2
 FLAGGED = "told to the network by a flag"
@@ -129,6 +128,9 @@ class MemoryTable:
 
     def score(self, terminal: Terminal, model: Estimator) -> ClosingScores:
         """Score the model on the test rows, and print how many rows did what."""
+        from rdeepsense.reporting.peers import compare, simple_models, trees_of
+        from rdeepsense.reporting.verdict import constants_of
+
         test, group = self.test, self.group
         rows = {
             "train": model.training_["rows"],
@@ -148,21 +150,16 @@ class MemoryTable:
         note = caption(hasattr(model, "classes_"), self.groups)
         terminal.table(score_table(title, scores, note))
         figures = report_groups(terminal, dist, y, self.targets, self.groups, groups)
-        verdicts = judged(dist, y, self.targets, self.y[~test], groups)
+        rest = ~self.test
+        own = None if self.group is None else self.group[rest]
+        X_test, train = self.X.filter(test), (self.X.filter(rest), self.y[rest])
+        simple = simple_models(model, train, X_test, own)
+        known = constants_of(dist, train[1])
+        status, trees = model.status(X_test), trees_of(simple)
+        verdicts = judged(dist, y, self.targets, known, groups, None, status, trees)
         report(terminal, verdicts, timed=False)
-        return ClosingScores(rows, "held_out", scores, verdicts, figures)
-
-    def peers(self, model: Estimator) -> Peers | None:
-        """Score simple models beside it, fitted on its rows; None without test rows."""
-        from rdeepsense.reporting.peers import compare
-
-        if not self.test.any():
-            return None
-        rest, test = ~self.test, self.test.copy()
-        test[test] = answerable(model, self.X.filter(test))
-        own = (None, None) if self.group is None else (self.group[rest], self.group[test])
-        train = (self.X.filter(rest), self.y[rest])
-        return compare(model, train, (self.X.filter(test), self.y[test]), *own)
+        peers = compare(model, simple, (X_test, y), groups)
+        return ClosingScores(rows, "held_out", scores, verdicts, figures, peers)
 
 
 def coded(frame: pl.DataFrame, categories: Sequence[str]) -> pl.DataFrame:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from rdeepsense.cli.by_group import GroupFigures
     from rdeepsense.distributions import AnyDistribution
     from rdeepsense.estimators.loading import Estimator
-    from rdeepsense.reporting.overall import Overall
+    from rdeepsense.fitting.peer_record import Peers
+    from rdeepsense.reporting.verdict import Verdict
 
 COVERAGES = (50, 80, 90, 95)
 
@@ -45,8 +46,9 @@ class ClosingScores:
     rows: Mapping[str, int]
     name: str
     scores: Mapping[str, Scores] | Scores
-    verdicts: Mapping[str, Overall] = field(default_factory=dict)
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     groups: Mapping[str, list[GroupFigures]] = field(default_factory=dict)
+    peers: Peers | None = None
 
 
 NAMES = {

@@ -1,11 +1,9 @@
-"""The verdict on a model at the terminal: the sentences of its page."""
+"""The verdict on a model at the terminal: the same sentences as on its page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-from rdeepsense.reporting.per_target import by_target
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,35 +11,39 @@ if TYPE_CHECKING:
 
     from rdeepsense.cli.terminal import Terminal
     from rdeepsense.distributions import AnyDistribution
-    from rdeepsense.reporting.overall import Overall
+    from rdeepsense.reporting.verdict import Constant, Finding, Verdict
+    from rdeepsense.status import Statuses
 
 
 def judged(
     dist: AnyDistribution,
     y: NDArray[Any],
     targets: Sequence[str],
-    training: NDArray[Any] | None = None,
+    constants: Sequence[Constant] | None = None,
     groups: NDArray[Any] | None = None,
     time: pl.Series | None = None,
-) -> dict[str, Overall]:
+    status: Statuses | None = None,
+    trees: Mapping[str, AnyDistribution] | None = None,
+    findings: Sequence[Finding] = (),
+) -> dict[str, Verdict]:
     """Judge each target, as a page of the same rows would."""
-    from rdeepsense.reporting.overall import overall_each
-    from rdeepsense.reporting.subject import Subject, checked_times
+    from rdeepsense.reporting.subject import checked_times
+    from rdeepsense.reporting.verdict import judge_each, subjects_of
 
     when, timed_by = None, "time"
     if time is not None:
         when, timed_by = checked_times(time, len(y)), time.name
-    subjects = [
-        Subject(name, "", part, own, groups, time=when, timed_by=timed_by)
-        for name, part, own in by_target(dist, y, targets)
-    ]
-    return overall_each(subjects, training)
+    subjects = subjects_of(dist, y, targets, groups, when, timed_by)
+    return judge_each(subjects, constants, status, trees, findings)
 
 
-def report(terminal: Terminal, verdicts: Mapping[str, Overall], timed: bool = True) -> None:
-    """Print each word, why, and what to do; whether a drift was found where rows are `timed`."""
+def report(terminal: Terminal, verdicts: Mapping[str, Verdict], timed: bool = True) -> None:
+    """Print the two words of each target, and the sentences behind them.
+
+    Rows that were drawn at random are not `timed`: nothing is said of a drift.
+    """
     for name, verdict in verdicts.items():
         own = f"{name}: " if len(verdicts) > 1 else ""
-        further = verdict.remarks if timed else verdict.points
-        for place, words in enumerate([f"{verdict.word}: {verdict.why}", *further]):
+        told = [text for text in verdict.sentences if timed or text != verdict.drift]
+        for place, words in enumerate([verdict.headline, *told]):
             terminal.line(f"{'verdict' if place == 0 else '':10}{own}{words}")

@@ -196,7 +196,10 @@ def evaluate_log(
     dated = windows.starts.dtype.kind == "M" or not windows.groups
     starts = pl.Series("start", windows.starts) if dated else None
     if page is None or file is None:
-        verdicts = judged(dist, y, targets, None, group, starts)
+        from rdeepsense.reporting.verdict import Constant
+
+        known = Constant.of_model(model.fitted_)
+        verdicts = judged(dist, y, targets, known, group, starts, model.status(X))
         report(terminal, verdicts)
     else:
         from rdeepsense.cli.evaluate_report import write_report

@@ -8,7 +8,7 @@ windows the trees read the mean, the spread, the ends and the mean step of each 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,30 +41,53 @@ MOST_ROWS = 50_000  # that the simple ones are fitted on
 MOST_LEVELS = 255  # that the trees take as categories
 
 
-def compare(
+Simple = Mapping[str, Mapping[str, AnyDistribution]]
+"""Predictions of simple models by target and method."""
+
+
+def simple_models(
     model: Estimator,
     train: tuple[ArrayLike, ArrayLike],
-    test: tuple[ArrayLike, ArrayLike],
-    train_groups: NDArray[Any] | None = None,
-    test_groups: NDArray[Any] | None = None,
-) -> Peers:
-    """Fit the simple ones on `train`, and score all on `test`, which has none of its rows."""
+    X: ArrayLike,
+    groups: NDArray[Any] | None = None,
+) -> Simple:
+    """Fit a constant and boosted trees on `train`, and predict the rows `X`.
+
+    `groups` are those of the training rows. Trees are left out where they cannot be fitted.
+    """
     target = model.fitted_.target
-    X, X_test = (features(model.as_rows(part[0])) for part in (train, test))
-    y, truth = (_labelled(model, part[1], len(own)) for part, own in ((train, X), (test, X_test)))
-    some = sample(len(X), MOST_ROWS, model.fitted_.training.seed)
-    X, y = X[some], y[some]
-    between = None if train_groups is None else train_groups[some]
-    own: AnyDistribution = model.predict_dist(test[0])
-    records: list[PeerRecord] = []
-    names = list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
-    for place, (name, dist, y_test) in enumerate(by_target(own, truth, names)):
+    rows, wanted = features(model.as_rows(train[0])), features(model.as_rows(X))
+    y = _labelled(model, train[1], len(rows))
+    some = sample(len(rows), MOST_ROWS, model.fitted_.training.seed)
+    rows, y = rows[some], y[some]
+    between = None if groups is None else groups[some]
+    found: dict[str, dict[str, AnyDistribution]] = {}
+    for place, name in enumerate(_names(model)):
         before = y if y.ndim == 1 else y[:, place]
-        said: dict[str, AnyDistribution] = {OWN: dist}
-        said[CONSTANT] = _constant(before, len(y_test), target.classes)
-        trees = _trees(model, X, before, between)
+        found[name] = {CONSTANT: _constant(before, len(wanted), target.classes)}
+        trees = _trees(model, rows, before, between)
         if trees is not None:
-            said[TREES] = trees.predict_dist(X_test)
+            found[name][TREES] = trees.predict_dist(wanted)
+    return found
+
+
+def trees_of(simple: Simple) -> dict[str, AnyDistribution]:
+    """Return what boosted trees predict, by target."""
+    return {name: methods[TREES] for name, methods in simple.items() if TREES in methods}
+
+
+def compare(
+    model: Estimator,
+    simple: Simple,
+    test: tuple[ArrayLike, ArrayLike],
+    groups: NDArray[Any] | None = None,
+) -> Peers:
+    """Score a model and simple models on the same rows."""
+    own: AnyDistribution = model.predict_dist(test[0])
+    truth = _labelled(model, test[1], len(own))
+    records: list[PeerRecord] = []
+    for name, dist, y_test in by_target(own, truth, _names(model)):
+        said: dict[str, AnyDistribution] = {OWN: dist, **simple[name]}
         losses = {method: _nll(one, y_test) for method, one in said.items()}
         for method, one in said.items():
             behind = losses[method] - losses[OWN]
@@ -75,10 +98,15 @@ def compare(
                     {key: _finite(v) for key, v in metrics.evaluate(one, y_test).items()
                      if key in SHOWN},
                     None if method == OWN else _finite(float(behind.mean())),
-                    None if method == OWN else _finite(standard_error(behind, test_groups)),
+                    None if method == OWN else _finite(standard_error(behind, groups)),
                 )
             )  # fmt: skip
     return Peers(len(truth), tuple(records))
+
+
+def _names(model: Estimator) -> list[str]:
+    target = model.fitted_.target
+    return list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
 
 
 def peers_table(peers: Peers, target: str, where: str) -> TextTable:

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rdeepsense.batch.distribution import predict_many
 from rdeepsense.data.checks import check_length
@@ -24,11 +23,11 @@ from rdeepsense.experiments.report.page import report_page
 from rdeepsense.files import write_whole
 from rdeepsense.fitting.target import Target
 from rdeepsense.reporting.importance import importances
-from rdeepsense.reporting.overall import Overall, overall_each
-from rdeepsense.reporting.peers import compare
+from rdeepsense.reporting.peers import compare, simple_models, trees_of
 from rdeepsense.reporting.per_target import by_target
 from rdeepsense.reporting.sections import Material, sections
 from rdeepsense.reporting.subject import Subject, checked_times
+from rdeepsense.reporting.verdict import Constant, Verdict, judge_each
 
 FEWEST_ROWS = 20
 TRAIN = "of this page, the simple ones fitted on the training rows given"
@@ -44,7 +43,7 @@ class ModelReport:
 
     title: str
     opening: str
-    verdicts: dict[str, Overall]
+    verdicts: dict[str, Verdict]
     sections: Sequence[Section]
 
     def html(self) -> str:
@@ -58,12 +57,12 @@ class ModelReport:
         return target
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{name}: {one.word}" for name, one in self.verdicts.items())
+        found = ", ".join(f"{name}: {one.headline}" for name, one in self.verdicts.items())
         return f"ModelReport({found})"
 
     def _repr_html_(self) -> str:
         points = "".join(
-            f"<li><b>{escape(name)}: {escape(one.word)}.</b> {escape(one.why)}</li>"
+            f"<li><b>{escape(name)}: {escape(one.headline)}.</b> {escape(one.sentences[0])}</li>"
             for name, one in self.verdicts.items()
         )
         return f"<ul>{points}</ul><small>save(path) writes the page.</small>"
@@ -82,9 +81,8 @@ def report(
 ) -> ModelReport:
     """Judge a fitted model on labelled rows that it was not trained on, as a page.
 
-    It has the verdict (good, too wide, too narrow, useless, drifting), calibration, coverage by
-    part of the table, residuals, the most surprising rows, what the model goes by, and a constant
-    and boosted trees beside it.
+    It shows the verdict (skill and calibration), coverage by part of the table, residuals, the
+    most surprising rows, which inputs matter, and a constant and boosted trees beside the model.
 
     Parameters
     ----------
@@ -115,18 +113,19 @@ def report(
         Subject(name, unit, part, own, group, _name(groups, "group"), when, _name(time, "time"))
         for (name, part, own), unit in zip(by_target(dist, truth, names), units, strict=True)
     ]
-    peers, compared = fitted.peers, FIT
+    peers, compared, trees = fitted.peers, FIT, None
     if train is not None:
-        peers, compared = compare(model, train, (X, y), test_groups=group), TRAIN
-    known = None if train is None else _targets(target, train[1])
-    verdicts = overall_each(subjects, known)
+        simple = simple_models(model, train, X)
+        peers, compared, trees = compare(model, simple, (X, y), group), TRAIN, trees_of(simple)
+    status = fitted.status(rows)
+    verdicts = judge_each(subjects, Constant.of_model(fitted), status, trees)
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     check_length("row_numbers", len(numbers), len(rows))
     material = Material(
         model,
         rows,
         numbers,
-        fitted.status(rows),
+        status,
         subjects,
         list(verdicts.values()),
         importances(model, rows, encoded, group, fitted.training.seed),
@@ -144,11 +143,6 @@ def report(
 
 def _units(target: Target, count: int) -> Sequence[str]:
     return target.units or ("",) * count
-
-
-def _targets(target: Target, y: ArrayLike) -> NDArray[Any]:
-    encoded = target.encode(y, len(np.asarray(y)))
-    return encoded if target.classes is None else np.asarray(target.classes[encoded])
 
 
 def _name(column: object, other: str) -> str:

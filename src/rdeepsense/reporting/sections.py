@@ -19,10 +19,10 @@ from rdeepsense.reporting.dependence import dependence
 from rdeepsense.reporting.figures_table import figures_table
 from rdeepsense.reporting.importance import Importance
 from rdeepsense.reporting.inputs import InputNames
-from rdeepsense.reporting.overall import Overall
 from rdeepsense.reporting.peers import peers_table, peers_words
 from rdeepsense.reporting.subject import Subject
 from rdeepsense.reporting.surprises import surprises
+from rdeepsense.reporting.verdict import Verdict
 from rdeepsense.status import Status, Statuses
 
 ALONG = 4  # inputs that predictions are drawn along
@@ -51,7 +51,7 @@ class Material:
     numbers: NDArray[Any]  # the places of the rows in their table
     statuses: Statuses
     subjects: Sequence[Subject]
-    verdicts: Sequence[Overall]
+    verdicts: Sequence[Verdict]
     importances: Sequence[Sequence[Importance]]
     peers: Peers | None
     compared: str  # on which rows the peers were
@@ -93,8 +93,10 @@ def _verdict(material: Material) -> list[Block]:
     several = len(material.subjects) > 1
     blocks: list[Block] = []
     for subject, verdict in zip(material.subjects, material.verdicts, strict=True):
-        word = f"{subject.name}: {verdict.word}" if several else verdict.word.capitalize()
-        blocks.append(Banner(word, verdict.tone, verdict.why, tuple(verdict.remarks)))
+        head = verdict.headline
+        head = f"{subject.name}: {head}" if several else f"{head[0].upper()}{head[1:]}"
+        first, *others = verdict.sentences
+        blocks.append(Banner(head, verdict.tone, first, tuple(others)))
     if noted := _flagged(material):
         blocks.append(Text(noted))
     return [*blocks, *(figures_table(subject) for subject in material.subjects)]

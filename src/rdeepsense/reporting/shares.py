@@ -54,15 +54,15 @@ def share_of(subject: Subject, label: str, rows: Integers) -> Share:
     return Share(label, len(rows), float(held.mean()), mean, low, high)
 
 
-def by_group(subject: Subject) -> list[Share]:
-    """Return the groups, or the twelve that are furthest off, the worst first."""
+def by_group(subject: Subject, most: int | None = MOST_GROUPS) -> list[Share]:
+    """Return the groups, at most `most` of them, those furthest off first."""
     if subject.groups is None:
         return []
     labels, number, counts = np.unique(subject.groups, return_inverse=True, return_counts=True)
     parts = np.split(np.argsort(number, kind="stable"), np.cumsum(counts)[:-1])
     found = [share_of(subject, str(label), part) for label, part in zip(labels, parts, strict=True)]
     found.sort(key=lambda one: -abs(one.share - one.stated) * math.sqrt(one.rows))
-    return found[:MOST_GROUPS]
+    return found[:most]
 
 
 def by_value(subject: Subject, values: Floats) -> list[Share]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,16 @@ class Subject:
     grouped_by: str = "group"
     time: NDArray[Any] | None = None  # numbers, or datetime64
     timed_by: str = "time"
+
+    def at(self, rows: Integers) -> Subject:
+        """Return some of the rows."""
+        return replace(
+            self,
+            dist=self.dist[rows],
+            y=self.y[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            time=None if self.time is None else self.time[rows],
+        )
 
     @property
     def is_classes(self) -> bool:
