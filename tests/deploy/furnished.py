@@ -48,7 +48,6 @@ class Furnished:
     guard: bool = True
     missing: str = "mean"
     shifted: bool = True
-    sure: bool = True
     reject: bool = False
     novelty: tuple[int, int, int] | None = None  # knots, components, Gaussians
     laplace: bool = False
@@ -213,5 +212,4 @@ class Furnished:
             freedom = ones if self.head == "student" else None
             rates = Rates(keep=(0.9,) * self.filters)
             live = CLive(np.ones((rows, 1 + rows // 2)), ones, ones, freedom, rates, 0.9)
-        sure = np.ones(self.outputs) if self.sure else None
-        return Source(folded, network, name, sure, live, many)
+        return Source(folded, network, name, live, many)

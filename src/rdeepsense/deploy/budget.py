@@ -33,8 +33,8 @@ class Budget:
 
     What a model needs is counted before it is trained. Scratch memory and multiply-adds are those
     of the export, and so are the tables of a model that has all that training may add: a shift of
-    means, flags of inputs that may be missing. For code and stack there
-    are upper bounds of what gcc -O2 makes of it for Cortex-M, without what a core without floats
+    means, and flags of inputs that may be missing. For code and stack there are upper bounds of
+    what gcc -O2 makes of it for a Cortex-M3, M4, M7 or M55, without what a core without floats
     takes from the compiler's own library. float16 counts as float32, because layers may have to
     stay that. What is exported on request is not counted: `epistemic`, `novelty`, `reject`, `live`.
 

@@ -66,7 +66,6 @@ def drawn(rng: np.random.Generator, large: bool) -> Furnished:
         guard=few(0.8),
         missing="mean" if few(0.7) else "refuse",
         shifted=few(0.5),
-        sure=few(0.7),
         reject=few(0.3),
         novelty=(3, 2, 2) if few(0.3) else None,
         laplace=few(0.2),
@@ -87,7 +86,6 @@ def promised(shape: Furnished, dtypes: tuple[str, ...], source: Source, many: bo
         dtypes=dtypes,
         laplace=rows if shape.laplace else 0,
         shifted=shape.shifted,
-        judges=shape.sure,
         guard=shape.guard,
         takes_nan=shape.missing != "refuse",
         refuses=shape.reject and not planned.classes,
@@ -168,8 +166,8 @@ def test_what_was_35_to_75_bytes_short() -> None:
     weights = Array("int8_t", "weights", length, "PAD", "ON_A_LINE ")
     assert weights in tables(d)
     # What arm-none-eabi-gcc makes of it; 129 flags of inputs that may be missing fill 132 bytes.
-    assert sum(array.bytes for array in tables(d)) == 16_741
-    assert flash_bytes(tables(d)) == Memory.of(d, "int8").tables == 16_744
+    assert sum(array.bytes for array in tables(d)) == 16_737
+    assert flash_bytes(tables(d)) == Memory.of(d, "int8").tables == 16_740
     assert flash_bytes(tables(d), HELIUM) == 16_780
 
 
