@@ -219,14 +219,18 @@ def _tables() -> list[Subject]:
         pick(rng, COLUMNS)(frame).write_parquet(buffer)
         return "columns", buffer.getvalue()
 
-    arrow = io.BytesIO()
+    arrow, nested = io.BytesIO(), io.BytesIO()
     frame.write_ipc(arrow)
+    frame.with_columns(
+        pl.concat_list("c").alias("d"), pl.struct("a", "c").alias("e"), pl.col("c").cast(pl.Binary)
+    ).with_columns(pl.Series("f", ["x", "y", None] * 10, pl.Categorical)).write_ipc(nested)
     commas = frame.write_csv(separator=";").replace(".", ",").encode("utf-16")
     others = {
         "CSV, UTF-16, decimal commas": commas,
         "CSV, gzip": gzip.compress(text, mtime=0),
         "CSV, zip": _zip({"t.csv": text}),
         "Arrow": arrow.getvalue(),
+        "Arrow, nested": nested.getvalue(),
         "JSON lines": frame.write_ndjson().encode(),
     }
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from dataclasses import dataclass, field
@@ -106,7 +107,7 @@ def _field(file: File, rng: Rng) -> str:
         owner = owner[name]
         name = pick(rng, sorted(owner) if isinstance(owner, dict) else range(len(owner)))
         path += f".{name}"
-    value = pick(rng, VALUES)
+    value = copy.deepcopy(pick(rng, VALUES))  # a later change must not reach VALUES
     if rng.random() < 0.1:
         del owner[name]
         return f"without {path}"
