@@ -9,6 +9,7 @@ import typer
 from rdeepsense import __version__
 from rdeepsense.cli.adapt import adapt
 from rdeepsense.cli.benchmark import benchmark
+from rdeepsense.cli.check import check
 from rdeepsense.cli.compare import compare
 from rdeepsense.cli.completion import completion, prepare_completion
 from rdeepsense.cli.data import data
@@ -30,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: rich would name types of Python
     pretty_exceptions_enable=False,  # with --debug, Python's own traceback
 )
-WITH_MODELS = (fit, predict, evaluate, adapt, replay, inspect, compare, export, profile)
+WITH_MODELS = (check, fit, predict, evaluate, adapt, replay, inspect, compare, export, profile)
 for command in (*WITH_MODELS, demo, reproduce, completion):
     app.command()(command)
 app.add_typer(benchmark, name="benchmark")

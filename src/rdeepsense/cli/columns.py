@@ -105,6 +105,15 @@ def is_numeric(series: pl.Series) -> bool:
     return series.dtype.is_numeric() or series.dtype == pl.Boolean
 
 
+def kind_of(series: pl.Series) -> str:
+    """Return what a target holds: numbers, yes/no, or what is not numeric."""
+    import polars as pl
+
+    if series.dtype == pl.Boolean:
+        return "yes/no"
+    return "numbers" if is_numeric(series) else "not numeric"
+
+
 def inspect(
     frame: pl.DataFrame,
     not_inputs: Sequence[str],

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rdeepsense.cli.columns import check_known, inputs_of, inspect, labels, numeric_targets
+from rdeepsense.cli.columns import (
+    check_known,
+    inputs_of,
+    inspect,
+    kind_of,
+    labels,
+    numeric_targets,
+)
 from rdeepsense.cli.engine import Address, EngineName, EngineOption, Jobs, engine_asked
-from rdeepsense.cli.memory_table import kind_of
 from rdeepsense.cli.options import (
     TABLE,
     DateParts,

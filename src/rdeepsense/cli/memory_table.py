@@ -13,7 +13,7 @@ from rdeepsense.cli.columns import (
     check_known,
     inputs_of,
     inspect,
-    is_numeric,
+    kind_of,
     labels,
     numeric_targets,
 )
@@ -169,15 +169,6 @@ def coded(frame: pl.DataFrame, categories: Sequence[str]) -> pl.DataFrame:
     if not categories:
         return frame
     return frame.with_columns(pl.col(list(categories)).rank("dense").cast(pl.Float64))
-
-
-def kind_of(series: pl.Series) -> str:
-    """Return what a target holds: numbers, yes/no, or what is not numeric."""
-    import polars as pl
-
-    if series.dtype == pl.Boolean:
-        return "yes/no"
-    return "numbers" if is_numeric(series) else "not numeric"
 
 
 def _report_rows(

@@ -22,8 +22,8 @@ All tests look at a bounded number of rows, so that the cost does not grow with 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, cast, overload
 
@@ -120,6 +120,11 @@ class Finding:
     columns: tuple[str, ...] = ()
     cure: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """The message as a sentence of its own."""
+        return f"{self.message[:1].upper()}{self.message[1:]}."
+
     def to_json(self) -> dict[str, Any]:
         """Return the finding as what JSON can hold."""
         return {
@@ -142,7 +147,7 @@ class CheckReport(Sequence[Finding]):
     ----------
     findings : what was found.
     rows, inputs : the size of the table.
-    task : "regression" or "classification".
+    task : "regression" or "classification"; None without a target.
     groups : for each row the entity, recording or block of near-copies that it belongs to, where
         rows are not independent; None where they are. A split should keep these together.
     group_column : the column that `groups` is; None where it is none.
@@ -152,7 +157,7 @@ class CheckReport(Sequence[Finding]):
     findings: tuple[Finding, ...]
     rows: int
     inputs: int
-    task: str
+    task: str | None
     groups: NDArray[Any] | None = field(default=None, repr=False, compare=False)
     group_column: str | None = None
     leave_out: tuple[str, ...] = ()
@@ -169,6 +174,16 @@ class CheckReport(Sequence[Finding]):
     def __getitem__(self, index: slice) -> Sequence[Finding]: ...
     def __getitem__(self, index: int | slice) -> Finding | Sequence[Finding]:
         return self.findings[index]
+
+    def without(self, left_out: Collection[str]) -> CheckReport:
+        """Return the report without what it says of identifiers that are left out already."""
+        kept = tuple(
+            one
+            for one in self.findings
+            if one.code not in ("row-id", "names") or not set(one.columns) <= set(left_out)
+        )
+        names = tuple(name for name in self.leave_out if name not in left_out)
+        return replace(self, findings=kept, leave_out=names)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
@@ -194,7 +209,7 @@ class CheckReport(Sequence[Finding]):
 
 def check(
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     *,
     task: Task = "auto",
@@ -205,7 +220,7 @@ def check(
     Parameters
     ----------
     X : the inputs (rows, features), an array or a table; of windows the target alone is looked at.
-    y : the target: values, or the labels of classes.
+    y : the target: values, or the labels of classes; without it the inputs alone are looked at.
     groups : the user or recording of each row, if `fit` gets them.
     task : "auto" takes text, yes/no and whole numbers with at most 20 values as classes.
     categorical : inputs that are categories, as for the estimators.
@@ -215,9 +230,11 @@ def check(
     CheckReport
         A sequence of `Finding`; `fit` warns of the same.
     """
-    target = _Target.of(y, task)
+    if task not in ("auto", "regression", "classification"):
+        raise InputError(f"task = {task!r}; accepted: 'auto', 'regression', 'classification'")
     labels = None if groups is None else plain("groups", groups, GROUPS)
     table = _Table.of(X, categorical)
+    target = _Target(np.zeros((table.rows, 0)), None) if y is None else _Target.of(y, task)
     check_length("y", target.rows, table.rows)
     if labels is not None:
         check_length("groups", len(labels), table.rows)
@@ -237,13 +254,21 @@ class _Target:
         return len(self.values)
 
     @property
+    def outputs(self) -> int:
+        return 1 if self.values.ndim == 1 else self.values.shape[1]
+
+    @property
     def is_classes(self) -> bool:
         return self.labels is not None
 
+    @property
+    def task(self) -> str | None:
+        if not self.outputs:
+            return None
+        return "classification" if self.is_classes else "regression"
+
     @classmethod
     def of(cls, y: ArrayLike, task: Task) -> _Target:
-        if task not in ("auto", "regression", "classification"):
-            raise InputError(f"task = {task!r}; accepted: 'auto', 'regression', 'classification'")
         array = plain("y", y, LABELS if task != "regression" else "numbers")
         classes = task == "classification"
         if task == "auto":
@@ -430,6 +455,7 @@ class _Check:
                 others = [one for one in others if one.name not in taken]
                 if self.given is None and self.groups is None:
                     self._entities(others)
+            if usable or not self.target.outputs:
                 self._time_order(others)
             if self.given is None and self.groups is None:
                 self._near_copies(others)
@@ -438,7 +464,7 @@ class _Check:
             findings=tuple(sorted(self.found, key=lambda one: order[one.severity])),
             rows=self.table.rows,
             inputs=self.table.inputs,
-            task="classification" if self.target.is_classes else "regression",
+            task=self.target.task,
             groups=self.groups,
             group_column=self.group_column,
             leave_out=tuple(self.leave_out),
@@ -470,7 +496,7 @@ class _Check:
             return self._classes()
         values = self.target.values
         finite = np.isfinite(values).all(axis=0)
-        usable = True
+        usable = bool(self.target.outputs)
         for k in range(values.shape[1]):
             said = "the target" if values.shape[1] == 1 else f"target {k}"
             if not finite[k]:
@@ -807,8 +833,8 @@ class _Check:
                 self.add(
                     "entities",
                     "warning",
-                    f"{self.said(one)}: rows of one of its {number.max() + 1:,} levels are alike beyond "
-                    "what the other inputs explain (intraclass correlation "
+                    f"{self.said(one)}: rows of one of its {number.max() + 1:,} levels are alike "
+                    "beyond what the other inputs explain (intraclass correlation "
                     f"{like.intraclass:.2f}), like those of one person, machine or site; a random "
                     "split says how good the model is for known ones, not for new ones",
                     self._group_cure(one),
