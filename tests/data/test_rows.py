@@ -8,8 +8,13 @@ import pytest
 from rdeepsense import InputError
 from rdeepsense.data.rows import check_one_split, split_rows, with_validation
 
-RNG = np.random.default_rng(0)
-X, Y = RNG.normal(size=(200, 2)), RNG.normal(size=200)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(200, 2)), rng.normal(size=200)
+
+
+X, Y = table()
 
 
 def test_a_fifth_validates_and_the_rest_trains() -> None:

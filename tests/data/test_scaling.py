@@ -10,28 +10,33 @@ from hypothesis import strategies as st
 from rdeepsense.data.accumulators import Moments
 from rdeepsense.data.scaling import TARGETS, Scaler
 
-RNG = np.random.default_rng(0)
-VALUES = RNG.standard_normal((500, 3)) * [1.0, 100.0, 1e-3] + [0.0, 1e4, 5.0]
-INDEX = RNG.permutation(500)[:300]
 ONES = np.ones(300)
 
 
-def test_standard_is_numpys_mean_and_std_of_those_rows() -> None:
-    scaler = Scaler.standard(VALUES, INDEX, ONES, chunk=64)
-    np.testing.assert_allclose(scaler.shift, VALUES[INDEX].mean(0))
-    np.testing.assert_allclose(scaler.scale, VALUES[INDEX].std(0))
-    scaled = scaler.gather(VALUES, INDEX, chunk=64).numpy()
-    assert np.array_equal(scaled, scaler.gather(VALUES, INDEX).numpy())
+def table(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return 500 rows of three columns and the numbers of 300 of them."""
+    values = rng.standard_normal((500, 3)) * [1.0, 100.0, 1e-3] + [0.0, 1e4, 5.0]
+    return values, rng.permutation(500)[:300]
+
+
+def test_standard_is_numpys_mean_and_std_of_those_rows(rng: np.random.Generator) -> None:
+    values, index = table(rng)
+    scaler = Scaler.standard(values, index, ONES, chunk=64)
+    np.testing.assert_allclose(scaler.shift, values[index].mean(0))
+    np.testing.assert_allclose(scaler.scale, values[index].std(0))
+    scaled = scaler.gather(values, index, chunk=64).numpy()
+    assert np.array_equal(scaled, scaler.gather(values, index).numpy())
     np.testing.assert_allclose(scaled.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(scaled.std(0), 1, rtol=1e-5)
 
 
-def test_weights_are_repetitions() -> None:
-    weight = RNG.integers(1, 5, 300)
-    repeated = np.repeat(INDEX, weight)
+def test_weights_are_repetitions(rng: np.random.Generator) -> None:
+    values, index = table(rng)
+    weight = rng.integers(1, 5, 300)
+    repeated = np.repeat(index, weight)
     for kind in (Scaler.standard, Scaler.robust):
-        a = kind(VALUES, INDEX, weight.astype(float))
-        b = kind(VALUES, repeated, np.ones(len(repeated)))
+        a = kind(values, index, weight.astype(float))
+        b = kind(values, repeated, np.ones(len(repeated)))
         np.testing.assert_allclose(a.shift, b.shift)
         np.testing.assert_allclose(a.scale, b.scale)
 
@@ -58,10 +63,12 @@ def test_constant_columns_and_gaps() -> None:
 
 
 @pytest.mark.parametrize("rows", [1_000, 20_000])
-def test_a_constant_is_one_whatever_the_rounding_of_its_mean(rows: int) -> None:
-    constants = np.round(RNG.normal(size=200) * 10.0 ** RNG.integers(0, 4, 200), 2)
+def test_a_constant_is_one_whatever_the_rounding_of_its_mean(
+    rng: np.random.Generator, rows: int
+) -> None:
+    constants = np.round(rng.normal(size=200) * 10.0 ** rng.integers(0, 4, 200), 2)
     values = np.broadcast_to(constants, (rows, 200))
-    weight = RNG.random(rows)
+    weight = rng.random(rows)
     weight[0] = 0.0
     values = np.where(np.arange(rows)[:, None] > 0, values, 1e6)  # a row that does not count
     for scaler in (
@@ -92,8 +99,8 @@ def test_passing_through_float32_moves_no_input_by_more_than_its_scale(
         assert apart.max() <= (1.0 if np.ptp(single) else abs(centre))
 
 
-def test_a_target_keeps_what_float64_resolves() -> None:
-    values = 1e9 + RNG.normal(size=(300, 1))
+def test_a_target_keeps_what_float64_resolves(rng: np.random.Generator) -> None:
+    values = 1e9 + rng.normal(size=(300, 1))
     index = np.arange(300)
     for kind in (Scaler.standard, Scaler.robust):
         assert kind(values, index, ONES, TARGETS).scale[0] < 2

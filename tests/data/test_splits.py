@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 from rdeepsense.data.splits import Part, counted, distinct, validation_fraction
 from rdeepsense.errors import InputError
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((1_000, 3))
-Y = RNG.standard_normal(1_000)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((1_000, 3)), rng.standard_normal(1_000)
+
+
+X, Y = table()
 
 
 def split(
@@ -28,12 +32,12 @@ def split(
     return rows.hold_out(validation_fraction(len(rows)), seed, labels)
 
 
-def test_a_fifth_and_beyond_5000_rows_a_tenth() -> None:
+def test_a_fifth_and_beyond_5000_rows_a_tenth(rng: np.random.Generator) -> None:
     train, held = split(X, Y)
     assert (len(train.index), len(held.index)) == (800, 200)
     assert sorted([*train.index, *held.index]) == list(range(1_000))
     assert train.relative_weight is None
-    big = RNG.standard_normal((6_000, 2))
+    big = rng.standard_normal((6_000, 2))
     assert len(split(big, big[:, 0])[1].index) == 600
 
 
@@ -72,10 +76,10 @@ def test_repeated_rows_are_one_row_of_their_weight() -> None:
     assert parts[0].relative_weight.mean() == pytest.approx(1.0)
 
 
-def test_a_table_of_few_inputs_is_one_of_counts() -> None:
+def test_a_table_of_few_inputs_is_one_of_counts(rng: np.random.Generator) -> None:
     """Four cells, each with both labels: holding a cell out would leave nothing to learn of it."""
-    x = RNG.integers(0, 2, (1_000, 2)).astype(float)
-    y = RNG.integers(0, 2, 1_000)
+    x = rng.integers(0, 2, (1_000, 2)).astype(float)
+    y = rng.integers(0, 2, 1_000)
     train, held = split(x, y, stratify=True)
     assert len(held.index) == 200
     assert len({tuple(row) for row in x[train.index]}) == 4

@@ -11,9 +11,13 @@ import pytest
 
 import rdeepsense as rds
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(30, 3))
-Y = X[:, 0] + 0.3 * RNG.normal(size=30)
+
+def table(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.normal(size=(rows, 3))
+    return X, X[:, 0] + 0.3 * rng.normal(size=rows)
+
+
+X, Y = table(np.random.default_rng(0), 30)
 MANY = np.tile(np.arange(30), 50)
 FIT: dict[str, Any] = {"hidden": (8,), "random_state": 0, "verbose": False}
 METHODS = [
@@ -37,17 +41,16 @@ def test_copies_and_weights_give_the_model_of_the_rows(model: Any) -> None:
     np.testing.assert_allclose(weighted, once, rtol=1e-4, atol=1e-4)
 
 
-def test_intervals_hold_new_rows_as_they_do_without_copies() -> None:
-    new = RNG.normal(size=(2_000, 3))
-    truth = new[:, 0] + 0.3 * RNG.normal(size=2_000)
+def test_intervals_hold_new_rows_as_they_do_without_copies(rng: np.random.Generator) -> None:
+    new, truth = table(rng, 2_000)
     model = rds.RDeepSenseRegressor(epochs=300, **FIT, effort="quick")
     coverage = model.fit(X[MANY], Y[MANY]).evaluate(new, truth)["coverage_90"]
     assert coverage == pytest.approx(model.fit(X, Y).evaluate(new, truth)["coverage_90"], abs=0.01)
     assert coverage > 0.5
 
 
-def test_copies_that_validate_shrink_no_calibration() -> None:
-    other = RNG.normal(size=(20, 3))
+def test_copies_that_validate_shrink_no_calibration(rng: np.random.Generator) -> None:
+    other = rng.normal(size=(20, 3))
     pair = (other, other[:, 0])
     model = rds.RDeepSenseRegressor(epochs=20, **FIT, effort="quick")
     once = model.fit(X, Y, validation=pair).fitted_.calibration

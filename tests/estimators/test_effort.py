@@ -11,9 +11,14 @@ import rdeepsense as rds
 from rdeepsense.fitting import select
 from rdeepsense.networks import Dense
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(120, 3))
-Y = np.sin(2 * X[:, 0]) + 0.3 * RNG.normal(size=120)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=120)
+
+
+X, Y = table()
 FEW: dict[str, Any] = {"epochs": 2, "random_state": 0, "device": "cpu", "verbose": False}
 QUICK = {"hidden": (64, 64), "drop_prob": 0.05, "alpha": 0.5}
 

@@ -24,10 +24,16 @@ from rdeepsense.progress import Silent
 
 pytest.importorskip("gpytorch")
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, (250, 2))
-TRUTH = 5 + 3 * np.sin(2 * X[:, 0]) + X[:, 1]
-Y = TRUTH + 0.4 * RNG.standard_normal(250)
+
+def table(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return inputs, what is true at them, and that with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (rows, 2))
+    truth = 5 + 3 * np.sin(2 * X[:, 0]) + X[:, 1]
+    return X, truth, truth + 0.4 * rng.standard_normal(rows)
+
+
+X, TRUTH, Y = table(0, 250)
 LABELS = np.array(["rest", "walk", "run"])[np.digitize(Y, [4.0, 6.5])]
 
 CHECKED = [
@@ -74,14 +80,16 @@ def scikit_learns(model: GPRegressor) -> GaussianProcessRegressor:
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_prediction_and_likelihood_are_scikit_learns(outputs: int) -> None:
+def test_prediction_and_likelihood_are_scikit_learns(
+    rng: np.random.Generator, outputs: int
+) -> None:
     y = Y if outputs == 1 else np.column_stack([Y, np.cos(X[:, 1])])
     model = regressor(calibrate=False).fit(X, y, validation=(X[:50], y[:50]))
     shift, scale = model.fitted_.target_scaler.shift, model.fitted_.target_scaler.scale
     inputs = (X - model.fitted_.inputs.scaler.shift) / model.fitted_.inputs.scaler.scale
     targets = (y.reshape(250, -1) - shift) / scale
     other = scikit_learns(model).fit(inputs, targets)
-    at = RNG.uniform(-3, 3, (40, 2))
+    at = rng.uniform(-3, 3, (40, 2))
     mean, std = other.predict(
         (at - model.fitted_.inputs.scaler.shift) / model.fitted_.inputs.scaler.scale,
         return_std=True,
@@ -102,10 +110,10 @@ def test_no_better_hyper_parameters_are_found_by_scikit_learn() -> None:
     assert model.training_["loss"] <= -other.log_marginal_likelihood_value_ / 250 + 1e-4
 
 
-def test_a_weight_is_a_repetition_in_the_formulas() -> None:
+def test_a_weight_is_a_repetition_in_the_formulas(rng: np.random.Generator) -> None:
     """Not only because repeated rows are merged: the bound itself counts them so."""
     x, y = torch.from_numpy(X[:30]), torch.from_numpy(Y[:30, None] - Y[:30].mean())
-    count = torch.from_numpy(RNG.integers(1, 4, 30))
+    count = torch.from_numpy(rng.integers(1, 4, 30))
     plan = GPSchedule(30, 64, 0.03, 30, 0, Silent())
     weighted, a = learn_exact(x, y, count.double(), plan)
     ones = torch.ones(int(count.sum())).double()
@@ -123,9 +131,7 @@ def test_a_known_function_and_its_noise_are_recovered(make: Any, fitted: Any) ->
     mean, std = model.predict(X, return_std=True)
     assert np.sqrt(np.mean((mean - TRUTH) ** 2)) < 0.2
     assert np.mean(std) == pytest.approx(0.42, abs=0.08)
-    fresh = np.random.default_rng(1)
-    at = fresh.uniform(-2, 2, (2_000, 2))
-    y = 5 + 3 * np.sin(2 * at[:, 0]) + at[:, 1] + 0.4 * fresh.standard_normal(2_000)
+    at, _, y = table(1, 2_000)
     assert metrics.deviation_area(model.predict_dist(at), y) < 0.04
     assert (model.predict(X + 50, return_std=True)[1] > 2 * std).all()
 

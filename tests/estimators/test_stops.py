@@ -17,12 +17,16 @@ from torch import nn
 import rdeepsense as rds
 from rdeepsense.training import chunks, loop, schedule
 
-RNG = np.random.default_rng(5)
-X = RNG.normal(size=(90, 3))
-Y = np.sin(2 * X[:, 0]) + 0.3 * RNG.normal(size=90)
+
+def table(seed: int, rows: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 3))
+    return X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=rows)
+
+
+X, Y = table(5, 90, 0.3)
 LABELS = np.where(Y > 0.5, "high", np.where(Y > -0.5, "mid", "low"))
-FURTHER = RNG.normal(size=(40, 3))
-HELD = (FURTHER, np.sin(2 * FURTHER[:, 0]))
+HELD = table(6, 40, 0.0)
 FIT: dict[str, Any] = {"hidden": (6,), "epochs": 8, "random_state": 1, "verbose": False}
 AUTO = {"alpha": "auto", "likelihood": "auto", "drop_prob": 0.1}
 # Normalisation keeps state of its own, and dropout here draws from torch's generator.

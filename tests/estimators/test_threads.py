@@ -25,11 +25,17 @@ from rdeepsense.training import Rows, Schedule, stack, train
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
 THREADS, ROUNDS = 8, 20 if LONG else 2
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(90, 4))
-WINDOWS = RNG.normal(size=(90, 8, 3))
-Y = X[:, 0] + 0.3 * RNG.normal(size=90)
-LABELS = (X[:, 1] + 0.3 * RNG.normal(size=90) > 0).astype(int)
+
+
+def tables() -> tuple[np.ndarray, ...]:
+    """Return rows, windows, numbers and classes."""
+    rng = np.random.default_rng(0)
+    X, windows = rng.normal(size=(90, 4)), rng.normal(size=(90, 8, 3))
+    noise = 0.3 * rng.normal(size=(2, 90))
+    return X, windows, X[:, 0] + noise[0], (X[:, 1] + noise[1] > 0).astype(int)
+
+
+X, WINDOWS, Y, LABELS = tables()
 COMMON: dict[str, Any] = {"device": "cpu", "verbose": False}
 SMALL: dict[str, Any] = {**COMMON, "hidden": (8,), "epochs": 3}
 
