@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz import data_files, model_files
+from fuzz import data_files, hostile_files, model_files
 from fuzz.guard import MIB, guarded
 from fuzz.loop import Row, fuzz, table
 from fuzz.subject import Subject, damaged
@@ -51,6 +52,17 @@ def test_the_loop_finds_what_it_looks_for(tmp_path: Path) -> None:
 def test_damage_is_never_the_same_file() -> None:
     rng = np.random.default_rng(0)
     assert all(damaged(b"abcabc", rng)[1] != b"abcabc" for _ in range(500))
+
+
+def test_edits_do_not_change_the_values_that_later_edits_draw() -> None:
+    before = repr(hostile_files.VALUES)
+    rng, header = np.random.default_rng(0), {"a": 1, "b": {"c": [1, 2]}}
+    for _ in range(300):
+        file = hostile_files.File(copy.deepcopy(header), {"x": np.ones(3)})
+        for _ in range(8):
+            if file.header:
+                hostile_files._field(file, rng)
+    assert repr(hostile_files.VALUES) == before
 
 
 def test_a_panic_that_is_no_exception_is_foreign() -> None:

@@ -1,13 +1,14 @@
 """The time column: seconds since its earliest value, and the rate at which it runs.
 
 Numbers with a fraction are seconds. Whole numbers must come with their unit, and dates and times
-have one. Times are counted from the earliest of the log, in whole units where they are whole, so
-that a float holds them to a nanosecond.
+have one; those with a time zone are converted to UTC. Times are counted from the earliest of the
+log, in whole units where they are whole, so that a float holds them to a nanosecond.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from rdeepsense.windowing.columns import Table, values_of
 from rdeepsense.windowing.durations import UNITS
 
 TIME_UNITS = ("s", "ms", "us", "ns")
+LONGEST_LOG = 1e10  # seconds: 300 years, beyond which a float does not tell microseconds apart
 NANOSECONDS = np.dtype("datetime64[ns]")
 
 
@@ -41,6 +43,8 @@ class Clock:
 
 def clock_of(table: Table, name: str, unit: str | None) -> Clock:
     """Read the time column."""
+    if getattr(getattr(table[name], "dtype", None), "tz", None) is not None:  # of pandas
+        table = {name: table[name].dt.tz_convert(None)}
     array = values_of(table, name)
     if array.dtype.kind == "O":
         array = _of_objects(name, array)
@@ -73,7 +77,16 @@ def _of_floats(name: str, array: NDArray[Any], size: float) -> Clock:
     known = np.isfinite(array)
     if not known.any():
         raise InputError(f"column {name!r} has no time in any row")
-    first = array[known].min() if not known.all() else array.min()
+    times = array if known.all() else array[known]
+    first = times.min()
+    if float(times.max()) * size - float(first) * size > LONGEST_LOG:
+        middle = float(np.median(times))
+        far = np.where(known, np.abs(array / 2 - middle / 2), -1.0)  # halves: they do not overflow
+        row = int(np.argmax(far))
+        raise InputError(
+            f"column {name!r}: row {row:,} (the first row is 0) has the time {array[row]:g}, and "
+            f"the median time is {middle:g}; correct or remove it"
+        )
     since = array.astype(np.float64) - np.float64(first)
     if size != 1.0:
         since *= size
@@ -96,10 +109,22 @@ def _of_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
     values = array.tolist()
     try:
         if any(hasattr(value, "year") for value in values):
-            plain = [v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in values]
-            return np.array(plain, dtype="datetime64[us]")
+            return _in_utc(values)
         return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
-    except (TypeError, ValueError):
+    except InputError as error:
+        raise InputError(f"column {name!r}: {error}") from None
+    except (TypeError, ValueError, AttributeError):
         raise InputError(
             f"column {name!r} holds text; accepted as time: numbers, or dates and times"
         ) from None
+
+
+def _in_utc(values: list[Any]) -> NDArray[Any]:
+    zones = [getattr(value, "tzinfo", None) is not None for value in values]
+    if any(zones) and not all(z or v is None or v != v for z, v in zip(zones, values, strict=True)):
+        raise InputError("some times have a time zone, others have none")
+    plain = [
+        v.astimezone(UTC).replace(tzinfo=None) if zone else v
+        for v, zone in zip(values, zones, strict=True)
+    ]
+    return np.array(plain, dtype="datetime64[us]")

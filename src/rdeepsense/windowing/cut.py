@@ -24,12 +24,13 @@ from rdeepsense.windowing.columns import (
 from rdeepsense.windowing.durations import seconds
 from rdeepsense.windowing.gathered import Windows
 from rdeepsense.windowing.heard import Heard
+from rdeepsense.windowing.overlap import check_overlap
 from rdeepsense.windowing.pace import check_repeated, found_rate, settled
 from rdeepsense.windowing.plan import Plan, plan_of
 from rdeepsense.windowing.recipe import TARGETS, Recipe, listed
 from rdeepsense.windowing.recordings import recordings_of, with_times
 from rdeepsense.windowing.report import WindowReport
-from rdeepsense.windowing.timeline import ordered
+from rdeepsense.windowing.timeline import Timeline, ordered
 from rdeepsense.windowing.truth import Truth, truth_of
 
 
@@ -122,6 +123,9 @@ def cut(recipe: Recipe, table: Table, is_first: bool = False) -> Windows:
     lost, heard, late = Counter[str](), [], 0
     for rows in recordings.rows:
         kept = with_times(rows, clock.known)
+        check_overlap(
+            Timeline(clock.seconds[kept], kept), sensors, recipe.gap, recipe.time, recipe.by
+        )
         line, behind = ordered(clock.seconds[kept], kept)
         heard.append(Heard.of(line, sensors))
         late, lost[reasons.REPEATED] = late + behind, lost[reasons.REPEATED] + heard[-1].repeated

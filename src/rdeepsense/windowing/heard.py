@@ -32,7 +32,7 @@ class Heard:
     def of(cls, every: Timeline, sensors: Sequence[Sequence[NDArray[Any]]]) -> Heard:
         """Find the samples of each sensor, given its columns."""
         line = every.once()
-        own = [_with_values(every, columns) for columns in sensors]
+        own = [with_values(every, columns) for columns in sensors]
         if line is every:
             return cls(every, line, tuple(own), 0, 0)
         replaced = [one.taken(np.flatnonzero(~one.last)) for one in own]
@@ -42,7 +42,7 @@ class Heard:
         return cls(every, line, tuple(kept), repeated, len(every.t) - len(line.t) - repeated)
 
 
-def _with_values(line: Timeline, columns: Sequence[NDArray[Any]]) -> Timeline:
+def with_values(line: Timeline, columns: Sequence[NDArray[Any]]) -> Timeline:
     """Return the samples with a value in each of some columns."""
     for column in columns:
         if column.dtype.kind == "f":
