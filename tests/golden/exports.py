@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 import rdeepsense as rds
 from rdeepsense import model_file
+from rdeepsense.deploy.c.compiled import single
 
 ANY_CHANGE = 1e9  # of the NLL; the weights mean nothing
 INT8: dict[str, Any] = {"dtype": "int8", "max_nll_change": ANY_CHANGE}
@@ -41,6 +42,7 @@ EXPORTS: list[tuple[str, str, dict[str, Any]]] = [
     ("regressor", "c99", INT8),
     ("regressor", "c99", {"epistemic": "laplace"}),
     ("regressor", "c99", {"live": True}),
+    ("regressor", "c99", INT8 | {"live": True}),
     ("regressor", "c99", {"reject": 0.75}),
     ("regressor", "package", {"name": "wear", "version": "1.2.0"}),
     ("regressor", "folded", {}),
@@ -51,16 +53,22 @@ EXPORTS: list[tuple[str, str, dict[str, Any]]] = [
     ("regressor", "onnx", {"features": True}),
     ("regressor", "onnx", {"reject": 0.75}),
     ("regressor", "web", {"live": True}),
+    ("regressor", "compiled", {}),
     ("uncalibrated", "c99", {}),
     ("student-isotonic-of-two", "c99", {}),
     ("student-isotonic-of-two", "folded", {}),
     ("student-isotonic-of-two", "onnx", {}),
+    ("student", "c99", {"live": True}),
+    ("student", "c99", HALVES | {"live": True, "reject": 0.5}),
+    ("student", "web", {"epistemic": "laplace"}),
     ("conformal", "c99", {}),
     ("conformal", "folded", {}),
     ("classifier", "c99", {}),
     ("classifier", "c99", INT8),
     ("classifier", "c99", {"epistemic": "laplace"}),
     ("classifier", "c99", {"reject": 0.75}),
+    ("classifier", "package", {"epistemic": "laplace"}),
+    ("classifier", "web", INT8),
     ("classifier", "folded", {}),
     ("classifier", "onnx", {}),
     ("categories-and-holes", "c99", {}),
@@ -72,8 +80,15 @@ EXPORTS: list[tuple[str, str, dict[str, Any]]] = [
     ("periodic", "folded", {}),
     ("periodic", "onnx", {}),
     ("novelty", "c99", {}),
+    ("novelty", "c99", INT8),
     ("novelty", "folded", {}),
+    ("holes-as-means", "c99", {}),
+    ("holes-as-means", "c99", INT8),
+    ("holes-as-means", "folded", {}),
+    ("holes-as-means", "onnx", {}),
+    ("holes-as-means", "compiled", {}),
     ("adapted", "c99", {}),
+    ("adapted-classifier", "c99", INT8),
     ("adapted-classifier", "c99", {}),
     ("adapted-classifier", "folded", {}),
     ("windows", "c99", {}),
@@ -81,18 +96,28 @@ EXPORTS: list[tuple[str, str, dict[str, Any]]] = [
     ("windows", "c99", {"stream": "running"}),
     ("windows", "c99", INT8),
     ("windows", "package", {}),
+    ("windows", "package", {"name": "gait", "reject": 0.75}),
     ("windows", "folded", {}),
     ("windows", "onnx", {}),
     ("windows", "web", {"live": True}),
+    ("windows", "compiled", {}),
     ("windows-of-numbers", "c99", {"live": True}),
+    ("windows-of-numbers", "package", {"reject": 0.75}),
+    ("windows-of-numbers", "web", {}),
     ("windows-novelty", "c99", {}),
     ("recurrent", "c99", {}),
     ("recurrent", "folded", {}),
     ("recurrent", "onnx", {}),
+    ("recurrent", "web", {}),
+    ("layers", "c99", {}),
+    ("layers", "folded", {}),
+    ("layers", "onnx", {}),
 ]  # fmt: skip
 LIVE = ("regressor", "classifier")
 PER_LINE = 8  # digests of blocks
 WASM = b"\0asm\1\0\0\0"  # the beginning of every file of WebAssembly
+PART = "\0"  # behind each of the files that stand there in place of WebAssembly
+SOURCES = {".c", ".h", ".ino", ".js", ".html", ".css"}  # compared to the byte
 SHOWN = 8  # numbers of a table that are shown
 DIGITS = 6  # of figures, which other processors round differently
 NUMBERS = re.compile(r"\s*(?:-?[0-9][0-9a-fA-FxX.e+-]*[fuUlL]{0,3},?\s*)+(?:\};)?")
@@ -102,6 +127,8 @@ TINY = 1e-5  # what differences of the NLL are without a cause
 UNSTEADY = re.compile(
     r"(float (?:expected_\w+|\w+_novelty_means)\[[^\]]*\] = \{)[^}]*\};|(#define CHECKSUM )\w+"
 )
+# Others of a density are rounded like figures. Everything else in C is compared to the byte.
+DENSITY = re.compile(r"(?<=const float )\w+_novelty_\w+\[[^\]]*\] = \{[^}]*\}")
 FIGURE = re.compile(r"-?\d+\.\d{6,}(?:e[-+]?\d+)?")
 
 
@@ -116,8 +143,8 @@ def recorded() -> str:
             said = "".join(f", {k}={v!r}" for k, v in options.items() if k != "max_nll_change")
             made.append((f'{of}, to="{to}"{said}', []))
             place = folder / f"{number}{'.onnx' if to == 'onnx' else '.safetensors'}"
-            rds.export(models[of], place, to=to, **options)
-            made += _files(place)
+            rds.export(models[of], place, to="folded" if to == "compiled" else to, **options)
+            made += _compiled(place) if to == "compiled" else _files(place)
         for of in LIVE:
             made.append((f"{of}, the state after five labels of model.live()", []))
             made.append(("the file", _live_state(models[of], folder / f"{of}.live")))
@@ -167,8 +194,9 @@ def _no_compiler() -> Iterator[None]:
     """Let sizes be unmeasured, and a page's C stand in place of what a compiler makes of it."""
 
     def run(command: list[str], cwd: Path, **_: Any) -> mock.Mock:
-        code = (cwd / "page.c").read_bytes()
-        (cwd / "model.wasm").write_bytes(WASM + " ".join(command).encode() + b"\n" + code)
+        given = ["the command\n" + " ".join(command)]
+        given += [f"{path.name}\n{path.read_text()}" for path in sorted(cwd.glob("*.[ch]"))]
+        (cwd / "model.wasm").write_bytes(WASM + "".join(one + PART for one in given).encode())
         return mock.Mock(returncode=0)
 
     wasm = "rdeepsense.deploy.web.wasm"
@@ -182,29 +210,49 @@ def _no_compiler() -> Iterator[None]:
         yield
 
 
+def _compiled(path: Path) -> Iterator[tuple[str, File]]:
+    """Return the C that `rdeepsense.deploy.load(path, compile=True)` builds."""
+    with mock.patch("rdeepsense.deploy.c.compiled.compiled_source") as building:
+        rds.deploy.load(path, compile=True)
+    (source,) = building.call_args.args
+    files = {**single(source).files, "weights.c": source.weights()}
+    files["levels.c"] = source.assembled("levels.c")
+    for name, text in files.items():
+        yield name, File(_steady(text, exact=True))
+
+
 def _files(place: Path) -> Iterator[tuple[str, list[str] | File]]:
     """Return the files of an export by name, each with what it consists of."""
     if place.is_dir():
         for path in sorted(p for p in place.rglob("*") if p.is_file()):
             content = path.read_bytes()
-            text = content.decode() if path.suffix != ".wasm" else _page(content)
-            yield str(path.relative_to(place)), File(_steady(text))
+            name = str(path.relative_to(place))
+            if path.suffix == ".wasm":
+                yield from ((f"{name}: {part}", File(text)) for part, text in _page(content))
+            else:
+                yield name, File(_steady(content.decode(), path.suffix in SOURCES))
     else:
         yield "the file", _onnx(place) if place.suffix == ".onnx" else _tensors(place)
 
 
-def _page(content: bytes) -> str:
+def _page(content: bytes) -> Iterator[tuple[str, str]]:
     """Return the command and the C of a page, and the facts about the model behind them."""
-    text = content.removeprefix(WASM).decode("utf-8", "replace")
-    code, _, facts = text.rpartition("rdeepsense{")
-    return re.sub(r"[^\n -~]", "", code) + "\n\n{" + facts
+    code, _, facts = content.removeprefix(WASM).decode("utf-8", "replace").rpartition("rdeepsense{")
+    for part in code.split(PART)[:-1]:
+        name, _, text = part.partition("\n")
+        yield name, _steady(text, exact=True)
+    yield "facts", _steady("{" + facts)
 
 
-def _steady(text: str) -> str:
-    """Return a text without the version, and with figures in a few digits."""
+def _steady(text: str, exact: bool = False) -> str:
+    """Return a text without the version, and unless `exact` with figures in a few digits."""
     version = re.escape(rds.__version__)
     text = re.sub(rf'(rdeepsense |"rdeepsense": ?"|"version": ?"){version}', r"\1VERSION", text)
     text = UNSTEADY.sub(lambda found: f"{found[1] or found[2]} not compared", text)
+    return DENSITY.sub(lambda found: _rounded(found[0]), text) if exact else _rounded(text)
+
+
+def _rounded(text: str) -> str:
     return FIGURE.sub(lambda found: _few_digits(float(found[0])), text)
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from golden.tables import Recurrent
+from golden.tables import Layers, Recurrent
 from numpy.typing import NDArray
+from torch import nn
 
 import rdeepsense as rds
 from rdeepsense import model_file
@@ -109,6 +111,15 @@ def named(made: Made) -> Made:
     header["feature_units"] = ["m/s", "kN", "°C", ""]
     header["target_names"] = ["wear"]
     header["target_units"] = ["µm"]
+    return header, tensors
+
+
+def with_means(made: Made) -> Made:
+    """A model that takes the mean of an input where a row lacks its value."""
+    header, tensors = made
+    header["missing"] = "mean"
+    tensors["guard.missing"] = np.ones(header["features"])
+    tensors["rows.X"][::5, 1] = np.nan
     return header, tensors
 
 
@@ -271,34 +282,37 @@ def windows(outputs: int = 3) -> Made:
     return header, tensors | _laplace(header, 1 + 20 * 5 + hidden, outputs)
 
 
-def recurrent() -> Made:
-    """A network of somebody's own, of Conv1d, GRU and Linear layers."""
+def own(kind: type[nn.Module]) -> Made:
+    """A network of somebody's own, which reads windows (16, 3)."""
     header = _header(3, (16, 3), 1, "gaussian")
-    header["architecture"] |= {"class": "Recurrent", "arguments": None}
+    header["architecture"] |= {"class": kind.__name__, "arguments": None}
     tensors = _common((16, 3), 1, False)
-    shapes = {name: tuple(value.shape) for name, value in Recurrent(2).state_dict().items()}
+    shapes = {name: tuple(value.shape) for name, value in kind(2).state_dict().items()}
     for number, (name, shape) in enumerate(shapes.items()):
         tensors[f"network.0.body.{name}"] = singles(*shape, seed=91 + number)
     return header, tensors
 
 
+OWN = {"recurrent": Recurrent, "layers": Layers}
 MODELS: dict[str, Callable[[], Made]] = {
     "regressor": lambda: named(guarded(dense())),
     "uncalibrated": lambda: calibrated(dense(hidden=()), None),
     "student-isotonic-of-two": lambda: calibrated(
         dense(outputs=2, likelihood="student"), "isotonic"
     ),
+    "student": lambda: guarded(dense(likelihood="student")),
     "conformal": lambda: conformal(guarded(dense())),
     "classifier": lambda: guarded(dense(outputs=3, likelihood="categorical")),
     "categories-and-holes": holed,
     "periodic": periodic,
     "novelty": lambda: novel(guarded(dense())),
+    "holes-as-means": lambda: novel(with_means(guarded(dense()))),
     "adapted": lambda: adapted(guarded(dense())),
     "adapted-classifier": lambda: adapted(guarded(dense(outputs=3, likelihood="categorical"))),
     "windows": lambda: guarded(windows()),
     "windows-of-numbers": lambda: guarded(windows(outputs=1)),
     "windows-novelty": lambda: novel(guarded(windows())),
-    "recurrent": recurrent,
+    **{name: partial(own, kind) for name, kind in OWN.items()},
 }
 
 
@@ -307,7 +321,7 @@ def model(name: str, folder: Path) -> Any:
     path = folder / f"{name}.safetensors"
     header, tensors = MODELS[name]()
     model_file.write(path, header, tensors)
-    return rds.load(path, network=Recurrent() if name == "recurrent" else None)
+    return rds.load(path, network=OWN[name]() if name in OWN else None)
 
 
 def _header(features: int, shape: tuple[int, ...], outputs: int, likelihood: str) -> Header:

@@ -93,6 +93,26 @@ class Recurrent(nn.Module):
         return found
 
 
+class Layers(nn.Module):
+    """The layers, activations and sums that `Recurrent` has none of."""
+
+    def __init__(self, outputs: int = 1) -> None:
+        super().__init__()
+        self.look = nn.Conv2d(1, 2, (3, 1))
+        self.most = nn.MaxPool2d((2, 1))
+        self.mean = nn.AvgPool2d((2, 1))
+        self.read = nn.LSTM(6, 4, batch_first=True)
+        self.next = nn.Linear(4, 4)
+        self.last = nn.Linear(4, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen = torch.relu(self.look(x.unsqueeze(1)))
+        pooled = self.mean(self.most(seen)).transpose(1, 2).flatten(2)
+        gates = torch.sigmoid(self.read(pooled)[0])
+        found: Tensor = self.last((gates + torch.tanh(self.next(gates))).mean(1))
+        return found
+
+
 def sequential() -> nn.Module:
     """A network of one's own that can be folded; two of its layers have no ReLU in between."""
     return nn.Sequential(
