@@ -20,9 +20,14 @@ from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train
 from rdeepsense.training.peers import Peers
 
-GENERATOR = torch.Generator().manual_seed(0)
-X = torch.randn(240, 3, generator=GENERATOR)
-Y = X[:, :1].sin() + 0.3 * torch.randn(240, 1, generator=GENERATOR)
+
+def table() -> tuple[Tensor, Tensor]:
+    own = torch.Generator().manual_seed(0)
+    X = torch.randn(240, 3, generator=own)
+    return X, X[:, :1].sin() + 0.3 * torch.randn(240, 1, generator=own)
+
+
+X, Y = table()
 TRAIN, HELD = Rows(X[:160], Y[:160]), Rows(X[160:235], Y[160:235])
 # A batch is a whole share, so that two workers see in a step what one sees.
 SCHEDULE = Schedule(

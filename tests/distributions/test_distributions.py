@@ -32,7 +32,9 @@ EXAMPLES = {
     "gaussian": Gaussian([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], [[1.0, 2.0]]),
     "student": StudentT([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], [[1.0, 2.0]], 4.0),
     "mixture": Mixture([Gaussian(np.zeros((3, 2)), 1.0), StudentT(np.ones((3, 2)), 2.0, 3.0)]),
-    "categorical": Categorical(np.random.default_rng(0).dirichlet(np.ones(4), (3, 2))),
+    "categorical": Categorical(
+        np.arange(24.0).reshape(3, 2, 4) / np.c_[6, 22, 38, 54, 70, 86].reshape(3, 2, 1)
+    ),
 }
 each_example = pytest.mark.parametrize("dist", EXAMPLES.values(), ids=EXAMPLES.keys())
 each_continuous = pytest.mark.parametrize(

@@ -12,12 +12,13 @@ import pytest
 import rdeepsense as rds
 
 
-def table(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def table(seed: int | np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 3))
     return X, X[:, 0] + 0.3 * rng.normal(size=rows)
 
 
-X, Y = table(np.random.default_rng(0), 30)
+X, Y = table(0, 30)
 MANY = np.tile(np.arange(30), 50)
 FIT: dict[str, Any] = {"hidden": (8,), "random_state": 0, "verbose": False}
 METHODS = [

@@ -20,9 +20,14 @@ from rdeepsense.experiments.uci.statistics import MethodScore
 from rdeepsense.experiments.uci.trial import FamilyTrial
 from rdeepsense.progress import Silent
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(60, 2))
-Y = X[:, 0] + 0.3 * rng.normal(size=60)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    return X, X[:, 0] + 0.3 * rng.normal(size=60)
+
+
+X, Y = table()
 FAST: dict[str, Any] = {"hidden": (4,), "epochs": 1, "verbose": False}
 METHODS = ("RDeepSense", "RDeepSense-MC3", "MCDrop-3-paper")
 
@@ -81,7 +86,7 @@ def test_equal_seeds_give_equal_figures(table: rds.Comparison) -> None:
     assert other.rows[0].means["nll"].value != table.scores["RDeepSense"][0].score.figures["nll"]
 
 
-def test_no_row_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_is_on_both_sides(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal inputs and groups stay together, and every fit knows the groups of its rows."""
     seen = []
 

@@ -14,9 +14,14 @@ import pytest
 import rdeepsense as rds
 from rdeepsense import ColumnWarning, InputError
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(300, 3))
-Y = X[:, 0] + 0.3 * RNG.normal(size=300)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    return X, X[:, 0] + 0.3 * rng.normal(size=300)
+
+
+X, Y = table()
 FIT: dict[str, Any] = {"hidden": (16,), "epochs": 30, "random_state": 0, "verbose": False}
 
 

@@ -25,10 +25,16 @@ from rdeepsense.fitting.fitted import CPU
 from rdeepsense.fitting.left_out_streams import left_out_streams
 from rdeepsense.fitting.passes import Forward
 
-RNG = np.random.default_rng(0)
 GROUP = np.repeat(np.arange(12), 20)
-X = RNG.normal(size=(240, 3))
-Y = 10 + 2 * X[:, 0] + 3 * RNG.normal(size=12)[GROUP] + 0.5 * RNG.normal(size=240)
+
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X, offset = rng.normal(size=(240, 3)), 3 * rng.normal(size=12)
+    return X, 10 + 2 * X[:, 0] + offset[GROUP] + 0.5 * rng.normal(size=240)
+
+
+X, Y = table()
 FIXED = {"hidden": (8,), "epochs": 15, "random_state": 0, "device": "cpu", "effort": "quick"}
 
 

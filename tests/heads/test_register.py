@@ -112,10 +112,17 @@ class LogisticHead(Head):
 
 CHECKED = ("model.c", "weights.c", "selftest.c")
 SMALL: dict[str, Any] = {"hidden": (16, 8), "random_state": 0, "verbose": False, "device": "cpu"}
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, (1_200, 3))
-SCALE = 0.05 + 0.3 * special.expit(2 * X[:, 1])
-Y = 20 + 5 * (np.sin(X[:, 0]) + SCALE * RNG.logistic(size=1_200))
+
+
+def table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return inputs, the scale of the noise at them, and targets."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (1_200, 3))
+    scale = 0.05 + 0.3 * special.expit(2 * X[:, 1])
+    return X, scale, 20 + 5 * (np.sin(X[:, 0]) + scale * rng.logistic(size=1_200))
+
+
+X, SCALE, Y = table()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,9 +14,14 @@ from fuzz.hostile_files import File, opened
 from rdeepsense import RDeepSenseRegressor
 from rdeepsense.errors import CheckpointError
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(40, 2))
-Y = X[:, 0] + 0.3 * RNG.normal(size=40)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    return X, X[:, 0] + 0.3 * rng.normal(size=40)
+
+
+X, Y = table()
 
 
 def fit(path: Path) -> Any:

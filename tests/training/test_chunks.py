@@ -23,10 +23,16 @@ from rdeepsense.training import Rows, Schedule, TrainingRecord, chunks, loop, tr
 from rdeepsense.training.interrupt import StopOnInterrupt
 from rdeepsense.training.side_by_side import side_by_side
 
-GENERATOR = torch.Generator().manual_seed(0)
-X = torch.randn(120, 3, generator=GENERATOR)
-Y = X[:, :1].sin() + 0.3 * torch.randn(120, 1, generator=GENERATOR)
-WEIGHT = torch.rand(7, 80, generator=GENERATOR)
+
+def table() -> tuple[torch.Tensor, ...]:
+    """Return inputs, targets and the weights of the first 80 rows for seven networks."""
+    own = torch.Generator().manual_seed(0)
+    X = torch.randn(120, 3, generator=own)
+    Y = X[:, :1].sin() + 0.3 * torch.randn(120, 1, generator=own)
+    return X, Y, torch.rand(7, 80, generator=own)
+
+
+X, Y, WEIGHT = table()
 ROWS, HELD = Rows(X[:80], Y[:80], WEIGHT), Rows(X[80:], Y[80:])
 SCHEDULE = Schedule(
     steps=60, batch_size=16, learning_rate=0.02, evaluate_every=7, patience=50, seed=3

@@ -21,9 +21,14 @@ from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, tra
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-GENERATOR = torch.Generator().manual_seed(0)
-X = torch.randn(4_500, 3, generator=GENERATOR)
-Y = X[:, :1].sin() + 0.3 * torch.randn(4_500, 1, generator=GENERATOR)
+
+def table() -> tuple[Tensor, Tensor]:
+    own = torch.Generator().manual_seed(0)
+    X = torch.randn(4_500, 3, generator=own)
+    return X, X[:, :1].sin() + 0.3 * torch.randn(4_500, 1, generator=own)
+
+
+X, Y = table()
 SCHEDULE = Schedule(
     steps=120, batch_size=64, learning_rate=2e-3, evaluate_every=40, patience=9, seed=3
 )

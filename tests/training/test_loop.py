@@ -22,9 +22,14 @@ from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train, validation_nll
 from rdeepsense.training.step import Step
 
-GENERATOR = torch.Generator().manual_seed(0)
-X = torch.randn(300, 3, generator=GENERATOR)
-Y = X[:, :1].sin() + 0.1 * torch.randn(300, 1, generator=GENERATOR)
+
+def table() -> tuple[torch.Tensor, torch.Tensor]:
+    own = torch.Generator().manual_seed(0)
+    X = torch.randn(300, 3, generator=own)
+    return X, X[:, :1].sin() + 0.1 * torch.randn(300, 1, generator=own)
+
+
+X, Y = table()
 ROWS, HELD = Rows(X[:240], Y[:240]), Rows(X[240:], Y[240:])
 SCHEDULE = Schedule(
     steps=60, batch_size=32, learning_rate=5e-3, evaluate_every=10, patience=9, seed=3

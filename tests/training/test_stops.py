@@ -16,9 +16,14 @@ from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, loop, peers, stack, train
 
-GENERATOR = torch.Generator().manual_seed(0)
-X = torch.randn(200, 3, generator=GENERATOR)
-Y = X[:, :1].sin() + 0.3 * torch.randn(200, 1, generator=GENERATOR)
+
+def table() -> tuple[torch.Tensor, torch.Tensor]:
+    own = torch.Generator().manual_seed(0)
+    X = torch.randn(200, 3, generator=own)
+    return X, X[:, :1].sin() + 0.3 * torch.randn(200, 1, generator=own)
+
+
+X, Y = table()
 ROWS, HELD = Rows(X[:100], Y[:100]), Rows(X[100:], Y[100:])
 # Overfits: the best step comes early, and an evaluation more or less moves the end of the run.
 SCHEDULE = Schedule(

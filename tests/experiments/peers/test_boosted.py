@@ -20,9 +20,14 @@ from rdeepsense.experiments.contender import PEERS
 from rdeepsense.experiments.peers.boosted import Boosted, BoostedPeer, Rows
 from rdeepsense.experiments.peers.ngboost import NGBoost
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(300, 3))
-Y = 50 + 10 * X[:, 0] + rng.normal(size=300)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    return X, 50 + 10 * X[:, 0] + rng.normal(size=300)
+
+
+X, Y = table()
 LABELS = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
 
 

@@ -11,25 +11,29 @@ from rdeepsense import Gaussian, metrics
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.peers.intervals import UNKNOWN, Intervals
 
-rng = np.random.default_rng(0)
-DIST = Gaussian(rng.normal(size=50), np.exp(rng.normal(size=50)))
-Y = DIST.sample(1, 1)[0]
+
+def drawn(rng: np.random.Generator) -> tuple[Gaussian, np.ndarray]:
+    """Return a distribution of 50 rows and numbers that follow it."""
+    dist = Gaussian(rng.normal(size=50), np.exp(rng.normal(size=50)))
+    return dist, dist.sample(1, rng)[0]
 
 
-def test_figures_are_those_of_the_distribution() -> None:
-    ours, found = metrics.evaluate(DIST, Y), Intervals.ask(DIST.interval, DIST.mean, 50)
-    figures = found.figures(Y)
+def test_figures_are_those_of_the_distribution(rng: np.random.Generator) -> None:
+    dist, y = drawn(rng)
+    ours, found = metrics.evaluate(dist, y), Intervals.ask(dist.interval, dist.mean, 50)
+    figures = found.figures(y)
     assert figures.keys() == ours.keys()
     for name, value in figures.items():
         assert value is None if name in UNKNOWN else value == pytest.approx(ours[name])
-    observed = metrics.calibration_curve(DIST, Y)[1]
-    assert found.inside(Y) == np.rint(50 * observed).astype(int).tolist()
+    observed = metrics.calibration_curve(dist, y)[1]
+    assert found.inside(y) == np.rint(50 * observed).astype(int).tolist()
 
 
-def test_without_a_point_there_is_no_error() -> None:
-    figures = Intervals.ask(lambda c: np.stack(DIST.interval(c), 1), None, 50).figures(Y)
+def test_without_a_point_there_is_no_error(rng: np.random.Generator) -> None:
+    dist, y = drawn(rng)
+    figures = Intervals.ask(lambda c: np.stack(dist.interval(c), 1), None, 50).figures(y)
     assert (figures["rmse"], figures["mae"]) == (None, None)
-    assert figures["coverage_90"] == pytest.approx(metrics.coverage(DIST, Y, 0.9))
+    assert figures["coverage_90"] == pytest.approx(metrics.coverage(dist, y, 0.9))
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,14 @@ from rdeepsense.errors import InputError
 from rdeepsense.experiments.peers.intervals import Intervals
 from rdeepsense.experiments.peers.own_model import OwnModel
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(40, 2))
-Y = X[:, 0] + 0.1 * rng.normal(size=40)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    return X, X[:, 0] + 0.1 * rng.normal(size=40)
+
+
+X, Y = table()
 
 
 class Constant:

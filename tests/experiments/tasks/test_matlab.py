@@ -14,7 +14,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.experiments.tasks import matlab
 
 Matrix = NDArray[np.generic]
-WAVES = np.random.default_rng(0).normal(size=(3, 20_000))
+WAVES = np.sin(np.arange(60_000.0)).reshape(3, 20_000)
 
 
 def write_hdf5(path: Path, *matrices: Matrix, name: str = "Part_1") -> None:

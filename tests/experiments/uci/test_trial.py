@@ -15,9 +15,14 @@ from rdeepsense.errors import InterruptedTraining
 from rdeepsense.experiments.methods import parse_all
 from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial, watched
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(60, 2))
-Y = X[:, 0] + 0.2 * rng.normal(size=60)
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    return X, X[:, 0] + 0.2 * rng.normal(size=60)
+
+
+X, Y = table()
 SPLIT = ((X[:50], Y[:50]), (X[50:], Y[50:]))
 
 
