@@ -30,8 +30,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What pytest sets for each test; and torch's compiler, polars and Ray when they are first imported.
+# What pytest sets for each test; and torch's compiler, polars, scikit-learn and Ray when they are
+# first imported.
 OWN_VARIABLES = (
+    "KMP_DUPLICATE_LIB_OK",
     *("PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "_RJEM_MALLOC_CONF", "RAY_CLIENT_MODE"),
 )
 SLOW = "slow block"

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import rdeepsense as rds
+from rdeepsense.windowing.apart import apart
 
 
 def recording(rng: np.random.Generator, level: float, begin: float = 0.0, n: int = 600) -> Any:
@@ -124,3 +125,35 @@ def test_a_time_far_from_all_others_is_refused(rng: np.random.Generator) -> None
     log["t"][7] = -1e300
     with pytest.raises(rds.InputError, match=r"row 7 .*-1e\+300.* the median"):
         cut(log)
+
+
+def test_a_fit_on_windows_keeps_recordings_on_one_side(rng: np.random.Generator) -> None:
+    """Labels at random by recording: overlapping windows on both sides would look learnt."""
+    parts = []
+    for k in range(12):
+        t = np.arange(200) / 50
+        wave = rng.normal() + np.sin(6 * rng.uniform(0.5, 5) * t)
+        what = np.full(200, "ab"[k % 2])
+        parts.append({"t": t, "ax": wave, "rec": np.full(200, k), "what": what})
+    w = rds.windows(joined(*parts), "t", {"acc": ["ax"]}, "1s", "0.1s", by="rec", label="what")
+    options: dict[str, Any] = {"epochs": 20, "effort": "quick", "verbose": False, "device": "cpu"}
+    network = rds.networks.Flattened((32,))
+    model = rds.RDeepSenseClassifier(network=network, random_state=0, **options)
+    scores = model.fit(w, w.y).validation_scores_
+    assert scores == model.fit(w, w.y, groups=w.groups["rec"]).validation_scores_
+    assert scores["accuracy"] < 0.8
+    assert model.fit(w[:], w.y).validation_scores_["accuracy"] > 0.9
+
+
+def test_of_few_recordings_windows_on_both_sides_are_left_out(rng: np.random.Generator) -> None:
+    w = rds.windows(recording(rng, 0, 0, 2000), "t", {"acc": ["ax"]}, "1s", "0.5s")
+    groups, kept, said = apart(w)
+    assert len(set(groups)) == 10
+    ends = w.first + w.recipe.length
+    for one in range(9):
+        assert ends[kept & (groups <= one)].max() <= w.first[kept & (groups > one)].min()
+    assert said.endswith("9 windows that reach from one into the next are left out")
+    long = rds.windows(recording(rng, 0, 0, 600), "t", {"acc": ["ax"]}, "2s", "0.2s")
+    groups, kept, _ = apart(long)
+    assert len(set(groups)) == 3
+    assert kept.mean() > 0.5

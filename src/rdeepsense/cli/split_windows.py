@@ -12,42 +12,20 @@ if TYPE_CHECKING:
     from rdeepsense.arrays import Booleans
     from rdeepsense.windowing import Windows
 
-FEWEST_RECORDINGS = 5
-PARTS = 10  # stretches of time that stand for recordings
-
 
 def apart(windows: Windows, groups: str | None) -> tuple[NDArray[Any], Booleans, str | None]:
     """Return the group of each window, which windows are used, and what is to be said.
 
-    Groups are those asked for; else recordings; and of few recordings stretches of time, between
-    which windows that reach over are left out.
+    Groups are those asked for; else recordings, and of few recordings stretches of time.
     """
     import numpy as np
 
-    every = np.ones(len(windows), bool)
+    from rdeepsense.windowing.apart import apart as windows_apart
+
     if groups is not None:
-        return windows.groups[groups], every, None
-    names, codes = list(windows.groups), np.zeros(len(windows), np.int64)
-    for name in names:
-        distinct, own = np.unique(windows.groups[name], return_inverse=True)
-        codes = np.unique(codes * len(distinct) + own.reshape(-1), return_inverse=True)[1]
-    recordings = int(codes.max()) + 1
-    if recordings >= FEWEST_RECORDINGS:
-        return codes, every, f"groups are the {recordings:,} recordings (--groups names others)"
-    # Windows lie in the order of recordings and of time.
-    part = np.arange(len(windows)) * PARTS // len(windows)
-    group = codes * PARTS + part
-    last = windows.first + windows.recipe.length
-    begins = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
-    nearest = np.append(windows.first[begins[1:]], np.iinfo(np.int64).max)
-    number = np.searchsorted(begins, np.arange(len(windows)), side="right") - 1
-    kept = last <= nearest[number]
-    return (
-        group,
-        kept,
-        f"{recordings} recordings are few; groups are {PARTS} stretches of time, and "
-        f"{int((~kept).sum()):,} windows that reach from one into the next are left out",
-    )
+        return windows.groups[groups], np.ones(len(windows), bool), None
+    codes, kept, said = windows_apart(windows)
+    return codes, kept, f"{said} (--groups names others)" if kept.all() else said
 
 
 def split_groups(

@@ -48,6 +48,7 @@ from rdeepsense.fitting.target import ClassTarget, RegressionTarget, Target
 from rdeepsense.model_file import Header, Tensors, tupled
 from rdeepsense.status import Statuses
 from rdeepsense.windowing import Recipe, Windows, cut
+from rdeepsense.windowing.apart import apart
 from rdeepsense.windowing.columns import Table
 
 Files = str | os.PathLike[str] | ParquetTable
@@ -114,13 +115,17 @@ class DistributionEstimator(BaseEstimator):
         by one; of a table in memory that is all they do.
 
         Of `rdeepsense.windows` the model keeps the recipe: ``model.windows(log)`` cuts another log
-        the same way.
+        the same way. Without `groups` or `validation` its groups are the recordings; of fewer than
+        five recordings they are stretches of time, and windows that reach from one into the next
+        are left out.
         """
         train = self._training(checked_engine(engine))
         if isinstance(X, str | os.PathLike | ParquetTable):
             rows, target, missing = self._read(X, y, sample_weight, validation, groups, memory)
         else:
             recipe = X.recipe if isinstance(X, Windows) else None
+            if isinstance(X, Windows) and groups is None and validation is None:
+                groups, sample_weight = _recordings(X, sample_weight)
             rows, target, missing = self._split(X, y, sample_weight, validation, groups)
             runs = X.runs if isinstance(X, Windows) else None
             rows = replace(rows, recipe=recipe, runs=runs)
@@ -469,6 +474,17 @@ class DistributionEstimator(BaseEstimator):
 
     def _where(self) -> torch.device:
         return choose_device(self.device)
+
+
+def _recordings(
+    windows: Windows, sample_weight: ArrayLike | None
+) -> tuple[ArrayLike, ArrayLike | None]:
+    """Return groups whose windows share no sample, and weights of 0 where that takes it."""
+    groups, kept, _ = apart(windows)
+    if kept.all():
+        return groups, sample_weight
+    weight = checks.check_weights(sample_weight, len(windows))
+    return groups, np.where(kept, 1.0 if weight is None else weight, 0.0)
 
 
 def checked_engine(engine: object) -> Ray | None:
