@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import mmap
 import os
 from pathlib import Path
@@ -56,12 +55,11 @@ def test_damage_is_never_the_same_file() -> None:
 
 def test_edits_do_not_change_the_values_that_later_edits_draw() -> None:
     before = repr(hostile_files.VALUES)
-    rng, header = np.random.default_rng(0), {"a": 1, "b": {"c": [1, 2]}}
-    for _ in range(300):
-        file = hostile_files.File(copy.deepcopy(header), {"x": np.ones(3)})
-        for _ in range(8):
-            if file.header:
-                hostile_files._field(file, rng)
+    rng, tensors = np.random.default_rng(0), {str(k): np.ones(3) for k in range(9)}
+    for _ in range(1_000):
+        file = hostile_files.File({"a": 1, "b": {"c": [1, 2]}, "d": [{}]}, dict(tensors))
+        for _ in range(3):
+            hostile_files.mutate(file, rng)
     assert repr(hostile_files.VALUES) == before
 
 
