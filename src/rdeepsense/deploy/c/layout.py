@@ -212,13 +212,19 @@ class Array:
 
 @dataclass(frozen=True)
 class Target:
-    """How GCC -O2 lays out tables on a processor: alignment of arrays, and PAD by their type.
+    """How GCC -O2 lays out tables on a processor.
 
-    An array that fills a vector has the alignment `vector`, unless its definition says another.
+    Attributes
+    ----------
+    word : alignment of an array.
+    aligned : alignment of an array that fills a vector, unless its definition says another.
+    vector : bytes of a vector; 0 where there are none.
+    pad : the macro PAD, by the type of the array.
     """
 
-    word: int
-    vector: int
+    word: int = 4
+    aligned: int = 4
+    vector: int = 0
     pad: Mapping[str, int] = field(default_factory=dict)
 
     def bytes(self, array: Array) -> int:
@@ -227,11 +233,11 @@ class Target:
 
     def alignment(self, array: Array) -> int:
         """Return what the address of a table is a multiple of."""
-        return self.word if array.align or self.bytes(array) < self.vector else self.vector
+        return self.word if array.align or self.bytes(array) < self.vector else self.aligned
 
 
-CORTEX_M = Target(4, 4)  # M3, M4, M7
-HELIUM = Target(4, 8, {"int8_t": 16})  # M55
+CORTEX_M = Target()  # M3, M4, M7
+HELIUM = Target(aligned=8, vector=16, pad={"int8_t": 16})  # M55
 
 
 def flash_bytes(arrays: Sequence[Array], target: Target = CORTEX_M) -> int:
