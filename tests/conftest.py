@@ -16,7 +16,7 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import register_random, settings
 
 # Before torch is imported: the workers of pytest-xdist would otherwise fight for the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -47,6 +47,49 @@ def _seed(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
 
 
+def _seed_process(name: str) -> None:
+    """Seed the process-wide generators by the name of what will draw from them."""
+    seed = _seed(name)
+    random.seed(seed)
+    np.random.seed(seed)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(seed)
+
+
+class TorchGenerator:
+    """torch's generator in the form in which hypothesis resets `random` before each example."""
+
+    def seed(self, seed: int) -> None:
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.manual_seed(seed)
+
+    def getstate(self) -> Any:
+        return torch.get_rng_state() if (torch := sys.modules.get("torch")) is not None else None
+
+    def setstate(self, state: Any) -> None:
+        if state is not None:
+            sys.modules["torch"].set_rng_state(state)
+
+
+TORCH_GENERATOR = TorchGenerator()  # hypothesis keeps a weak reference only
+register_random(TORCH_GENERATOR)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Give what a module makes at import, such as a network, the same numbers in every run."""
+    _seed_process(collector.nodeid)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+    """Seed a fixture that several tests share by its own name, whichever test is the first."""
+    if fixturedef.scope != "function":
+        _seed_process(f"{fixturedef.baseid}::{fixturedef.argname}")
+    return (yield)
+
+
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A random generator seeded by the test's own id."""
@@ -61,10 +104,20 @@ def _process_state() -> dict[str, Any]:
         if name not in OWN_VARIABLES
     }
     state["os.getcwd()"] = os.getcwd()
+    state["signal.getsignal(SIGINT)"] = signal.getsignal(signal.SIGINT)
+    state["sys.path"] = list(sys.path)
+    state["np.geterr()"] = np.geterr()
+    state["np.get_printoptions()"] = np.get_printoptions()
+    if (heads := sys.modules.get("rdeepsense.heads")) is not None:
+        state["rdeepsense.heads.HEADS"] = list(heads.HEADS)
+    if (networks := sys.modules.get("rdeepsense.networks")) is not None:
+        state["rdeepsense.networks"] = list(networks._ARCHITECTURES)  # noqa: SLF001
     if (torch := sys.modules.get("torch")) is not None:
         state |= {
             "torch.get_num_threads()": torch.get_num_threads(),
+            "torch.get_num_interop_threads()": torch.get_num_interop_threads(),
             "torch.get_default_dtype()": torch.get_default_dtype(),
+            "torch.get_default_device()": torch.get_default_device(),
             "torch.get_float32_matmul_precision()": torch.get_float32_matmul_precision(),
             "torch.is_grad_enabled()": torch.is_grad_enabled(),
             "torch.are_deterministic_algorithms_enabled()": (
@@ -77,11 +130,7 @@ def _process_state() -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def isolated(request: pytest.FixtureRequest) -> Iterator[None]:
     """Seed the process-wide generators, and fail a test that leaves process-wide state changed."""
-    seed = _seed(request.node.nodeid)
-    random.seed(seed)
-    np.random.seed(seed)
-    if (torch := sys.modules.get("torch")) is not None:
-        torch.manual_seed(seed)
+    _seed_process(request.node.nodeid)
     before, environment = _process_state(), dict(os.environ)
     yield
     after = _process_state()
@@ -95,8 +144,8 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[None]:
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(before["os.getcwd()"])
-        if torch is not None:
-            torch.set_num_threads(before["torch.get_num_threads()"])
+        if "torch.get_num_threads()" in before:
+            sys.modules["torch"].set_num_threads(before["torch.get_num_threads()"])
         pytest.fail(f"the test left process-wide state changed (before, after): {changed}")
 
 

@@ -114,5 +114,7 @@ def test_the_spectra_tell_theta(rng: np.random.Generator) -> None:
         def misfit(guess: np.ndarray, seen: np.ndarray = seen) -> np.ndarray:
             return features(guess) - seen
 
-        found = least_squares(misfit, latent + 0.03 * rng.standard_normal(8), x_scale=0.1).x
+        starts = (latent + 0.03 * rng.standard_normal(8) for _ in range(20))
+        searches = (least_squares(misfit, start, x_scale=0.1) for start in starts)
+        found = next(search.x for search in searches if search.cost < 1e-6)  # in no false valley
         assert found[:7] == pytest.approx(real, abs=5e-3)
