@@ -1,9 +1,9 @@
-"""The record of exports: what each form of small models consists of.
+"""The record of exports: the files of small models in each form, with their SHA-256.
 
-Of every file there is its SHA-256 and its text, in blocks between empty lines. A block that several
-files have is named there by its digest and stands once, at the end of the record: a changed line of
-the runtime is one changed line there, and a digest in each file that it is part of. Long tables of
-numbers are shown by their digest.
+A text is shown in blocks between empty lines, each where it is first; `...` stands for blocks that
+an earlier file has. So a changed line of the runtime is one changed line, and at the end of the
+record a changed SHA-256 for each file that it is part of. Long tables of numbers are shown by their
+digest.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import os
 import re
 import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -114,9 +112,8 @@ EXPORTS: list[tuple[str, str, dict[str, Any]]] = [
     ("layers", "onnx", {}),
 ]  # fmt: skip
 LIVE = ("regressor", "classifier")
-PER_LINE = 8  # digests of blocks
 WASM = b"\0asm\1\0\0\0"  # the beginning of every file of WebAssembly
-PART = "\0"  # behind each of the files that stand there in place of WebAssembly
+PART = "\0"  # between the files that stand there in place of WebAssembly
 SOURCES = {".c", ".h", ".ino", ".js", ".html", ".css"}  # compared to the byte
 SHOWN = 8  # numbers of a table that are shown
 DIGITS = 6  # of figures, which other processors round differently
@@ -133,60 +130,39 @@ FIGURE = re.compile(r"-?\d+\.\d{6,}(?:e[-+]?\d+)?")
 
 
 def recorded() -> str:
-    """Return all exports, file by file, then the blocks that several files have."""
-    made: list[tuple[str, list[str] | File]] = []  # titles and names, each with what is there
+    """Return what is new in each file, then the digests of all."""
+    made: list[tuple[str, str]] = []  # the export and the file, and its text
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings(), _same_everywhere():
         warnings.simplefilter("ignore")
         folder = Path(name)
         models = {one: model(one, folder) for one in dict.fromkeys(one for one, _, _ in EXPORTS)}
         for number, (of, to, options) in enumerate(EXPORTS):
             said = "".join(f", {k}={v!r}" for k, v in options.items() if k != "max_nll_change")
-            made.append((f'{of}, to="{to}"{said}', []))
             place = folder / f"{number}{'.onnx' if to == 'onnx' else '.safetensors'}"
             rds.export(models[of], place, to="folded" if to == "compiled" else to, **options)
-            made += _compiled(place) if to == "compiled" else _files(place)
+            files = _compiled(place) if to == "compiled" else _files(place)
+            made += [(f'{of}, to="{to}"{said}: {file}', text) for file, text in files]
         for of in LIVE:
-            made.append((f"{of}, the state after five labels of model.live()", []))
-            made.append(("the file", _live_state(models[of], folder / f"{of}.live")))
+            state = _live_state(models[of], folder / f"{of}.live")
+            made.append((f"{of}, after five labels of model.live(): the file", state))
     return "\n".join(line.rstrip() for line in _lines(made)) + "\n"
 
 
-@dataclass(frozen=True)
-class File:
-    """The text of a file."""
-
-    text: str
-
-    @property
-    def blocks(self) -> list[str]:
-        return self.text.split("\n\n")
-
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-
-def _lines(made: list[tuple[str, list[str] | File]]) -> Iterator[str]:
+def _lines(made: list[tuple[str, str]]) -> Iterator[str]:
     """Return the lines of the record."""
-    texts = {content.digest: content for _, content in made if isinstance(content, File)}
-    counts = Counter(block for one in texts.values() for block in one.blocks)
-    shown: dict[str, str] = {}  # where each text was first
-    title = ""
-    for name, content in made:
-        if content == []:
-            title = name
-            yield from ("", title)
-        elif not isinstance(content, File):
-            yield from _indented([name, *_indented(content)])
-        elif content.digest in shown:
-            yield f" {name} is {shown[content.digest]}"
-        else:
-            shown[content.digest] = f"{name} of {title}"
-            yield f" {name} sha256 {content.digest}"
-            yield from _indented(_indented(_text(content, counts)))
-    for block, count in counts.items():
-        if count > 1:
-            yield from ("", f"block {_short(block)}", *_indented(_readable(block)))
+    seen: set[str] = set()
+    for title, text in made:
+        lines: list[str] = []
+        for block in text.split("\n\n"):
+            if block not in seen:
+                lines += _readable(block)
+            elif lines[-1:] != ["..."]:
+                lines.append("...")
+            seen.add(block)
+        if lines != ["..."]:
+            yield from (title, *_indented(lines), "")
+    yield "SHA-256"
+    yield from _indented([f"{title} {_sha256(text)}" for title, text in made])
 
 
 @contextlib.contextmanager
@@ -196,7 +172,7 @@ def _same_everywhere() -> Iterator[None]:
     def run(command: list[str], cwd: Path, **_: Any) -> mock.Mock:
         given = ["the command\n" + " ".join(command)]
         given += [f"{path.name}\n{path.read_text()}" for path in sorted(cwd.glob("*.[ch]"))]
-        (cwd / "model.wasm").write_bytes(WASM + "".join(one + PART for one in given).encode())
+        (cwd / "model.wasm").write_bytes(WASM + (PART.join(given) + 2 * PART).encode())
         return mock.Mock(returncode=0)
 
     wasm = "rdeepsense.deploy.web.wasm"
@@ -212,7 +188,7 @@ def _same_everywhere() -> Iterator[None]:
         yield
 
 
-def _compiled(path: Path) -> Iterator[tuple[str, File]]:
+def _compiled(path: Path) -> Iterator[tuple[str, str]]:
     """Return the C that `rdeepsense.deploy.load(path, compile=True)` builds."""
     with mock.patch("rdeepsense.deploy.c.compiled.compiled_source") as building:
         rds.deploy.load(path, compile=True)
@@ -220,30 +196,31 @@ def _compiled(path: Path) -> Iterator[tuple[str, File]]:
     files = {**single(source).files, "weights.c": source.weights()}
     files["levels.c"] = source.assembled("levels.c")
     for name, text in files.items():
-        yield name, File(_steady(text, exact=True))
+        yield name, _steady(text, exact=True)
 
 
-def _files(place: Path) -> Iterator[tuple[str, list[str] | File]]:
-    """Return the files of an export by name, each with what it consists of."""
-    if place.is_dir():
-        for path in sorted(p for p in place.rglob("*") if p.is_file()):
-            content = path.read_bytes()
-            name = str(path.relative_to(place))
-            if path.suffix == ".wasm":
-                yield from ((f"{name}: {part}", File(text)) for part, text in _page(content))
-            else:
-                yield name, File(_steady(content.decode(), path.suffix in SOURCES))
-    else:
+def _files(place: Path) -> Iterator[tuple[str, str]]:
+    """Return the files of an export by name, each as a text."""
+    if not place.is_dir():
         yield "the file", _onnx(place) if place.suffix == ".onnx" else _tensors(place)
+        return
+    for path in sorted(p for p in place.rglob("*") if p.is_file()):
+        content = path.read_bytes()
+        name = str(path.relative_to(place))
+        if path.suffix == ".wasm":
+            yield from ((f"{name}: {part}", text) for part, text in _page(content))
+        else:
+            yield name, _steady(content.decode(), path.suffix in SOURCES)
 
 
 def _page(content: bytes) -> Iterator[tuple[str, str]]:
     """Return the command and the C of a page, and the facts about the model behind them."""
-    code, _, facts = content.removeprefix(WASM).decode("utf-8", "replace").rpartition("rdeepsense{")
-    for part in code.split(PART)[:-1]:
+    code, _, section = content.removeprefix(WASM).partition(2 * PART.encode())
+    _, _, facts = section.partition(b"rdeepsense{")
+    for part in code.decode().split(PART):
         name, _, text = part.partition("\n")
         yield name, _steady(text, exact=True)
-    yield "facts", _steady("{" + facts)
+    yield "facts", _steady("{" + facts.decode())
 
 
 def _steady(text: str, exact: bool = False) -> str:
@@ -258,23 +235,6 @@ def _rounded(text: str) -> str:
 
 def _few_digits(value: float) -> str:
     return f"{value:.{DIGITS}g}" if abs(value) > TINY else "0"
-
-
-def _text(file: File, counts: Counter[str]) -> Iterator[str]:
-    """Return a text block by block, of those that others have too the digests."""
-    shared: list[str] = []
-    for block in [*file.blocks, ""]:
-        if block and counts[block] > 1:
-            shared.append(_short(block))
-            continue
-        for k in range(0, len(shared), PER_LINE):
-            yield "blocks " + " ".join(shared[k : k + PER_LINE])
-        shared = []
-        yield from _readable(block) if block else ()
-
-
-def _short(block: str) -> str:
-    return hashlib.sha256(block.encode()).hexdigest()[:10]
 
 
 def _readable(block: str) -> list[str]:
@@ -299,8 +259,8 @@ def _without_tables(lines: list[str]) -> list[str]:
             continue
         if len(table) > 1:
             count = sum(len(re.findall(r"[^\s,};]+", one)) for one in table)
-            digest = hashlib.sha256("\n".join(table).encode()).hexdigest()
-            found.append(f"{count} numbers, sha256 {digest}")
+            numbers = "\n".join(table)
+            found.append(f"{count} numbers, sha256 {_sha256(numbers)}")
         else:
             found += table
         table = []
@@ -308,12 +268,16 @@ def _without_tables(lines: list[str]) -> list[str]:
     return found[:-1]
 
 
-def _tensors(path: Path) -> list[str]:
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tensors(path: Path) -> str:
     """Return the header of a file of ours, and its tensors."""
     header, tensors = model_file.read(path)
     del header["sha256"]  # of all digits
     shown = [_array(name, array) for name, array in sorted(tensors.items())]
-    return [*_json(header), *shown]
+    return "\n".join([*_json(header), *shown])
 
 
 def _array(name: str, array: NDArray[Any]) -> str:
@@ -325,7 +289,7 @@ def _array(name: str, array: NDArray[Any]) -> str:
     return f"{kind} sha256 {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
 
 
-def _live_state(estimator: Any, path: Path) -> list[str]:
+def _live_state(estimator: Any, path: Path) -> str:
     """Return what a live model has learned from a few rows, in a few digits."""
     live = estimator.live()
     X, y = estimator.fitted_.kept_rows
@@ -340,10 +304,10 @@ def _live_state(estimator: Any, path: Path) -> list[str]:
     for name, array in sorted(tensors.items()):
         rounded = " ".join(map(_few_digits, array.ravel().tolist()))
         lines.append(f"{name}: {array.dtype.str.lstrip('<|')}{list(array.shape)} = {rounded}")
-    return lines
+    return "\n".join(lines)
 
 
-def _onnx(path: Path) -> list[str]:
+def _onnx(path: Path) -> str:
     """Return the graph of a model, node by node, without what other versions write differently."""
     loaded = onnx.load(path)
     graph = loaded.graph
@@ -358,7 +322,8 @@ def _onnx(path: Path) -> list[str]:
         given = [_attribute(one) for one in node.attribute]
         call = f"{node.op_type}({', '.join([*node.input, *given])})"
         lines.append(f"{', '.join(node.output)} = {call}")
-    return lines + [_array(one.name, onnx.numpy_helper.to_array(one)) for one in graph.initializer]
+    lines += [_array(one.name, onnx.numpy_helper.to_array(one)) for one in graph.initializer]
+    return "\n".join(lines)
 
 
 def _attribute(attribute: Any) -> str:

@@ -39,7 +39,7 @@ def write(name: str, text: str) -> str:
     """Write a record anew; return what changed in a few words."""
     path = path_of(name)
     before = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    changes = [line[0] for line in difflib.ndiff(before, text.splitlines())]
+    changes = [line[:1] for line in difflib.unified_diff(before, text.splitlines(), n=0)][2:]
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return f"{changes.count('+')} lines added, {changes.count('-')} removed"
