@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rdeepsense import deploy, heads, metrics, networks, plot
     from rdeepsense.calibration.reject import RejectOption
-    from rdeepsense.data.check import CheckReport, Finding, check
+    from rdeepsense.data.check import check
+    from rdeepsense.data.findings import CheckReport, Finding
     from rdeepsense.deploy.budget import Budget
     from rdeepsense.deploy.export import export
     from rdeepsense.deploy.profile.side_by_side import profile
@@ -58,8 +59,8 @@ if TYPE_CHECKING:
 
 _EXPORTS = {
     "Budget": "deploy.budget",
-    "CheckReport": "data.check",
-    "Finding": "data.check",
+    "CheckReport": "data.findings",
+    "Finding": "data.findings",
     "check": "data.check",
     "Comparison": "experiments.comparison",
     "compare": "experiments.compare",

@@ -114,7 +114,7 @@ def test_a_number_of_recordings_is_found(rng: np.random.Generator, kind: type) -
     X = pl.DataFrame({"a": rng.normal(size=2000), "b": rng.normal(size=2000), "rec": names})
     report = rds.check(X, np.array(["a", "b", "c", "d"])[number % 4])
     assert [(one.code, one.columns) for one in report.warnings] == [("recordings", ("rec",))]
-    assert "--groups rec" in report[0].cure
+    assert "--groups 'rec'" in report[0].cure
     assert report.group_column == "rec"
     assert same_partition(report.groups, number)
 
@@ -200,6 +200,10 @@ DISCRETE = {
         [rng.standard_cauchy(size=(800, 2)), rng.integers(0, 2, 800)]
     ),
     "one line": lambda rng: rng.uniform(size=(800, 1)) * np.arange(1.0, 4.0),
+    "a few rows far out": lambda rng: np.vstack(
+        [rng.normal(size=(390, 2)), rng.normal(size=(10, 2)) - [999, 0]]
+    ),
+    "three clusters": lambda rng: rng.normal(size=(600, 2)) + 500 * np.arange(600)[:, None] % 1500,
     "mostly zero": lambda rng: rng.exponential(size=(800, 3)) * (rng.uniform(size=(800, 3)) < 0.2),
 }
 

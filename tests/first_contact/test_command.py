@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 
-from rdeepsense.cli import main
 from rdeepsense.data.check import check
 
 Run = Callable[..., tuple[str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run `rdeepsense ARGS` in an empty folder; returns what it printed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*args: object) -> tuple[str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main([str(arg) for arg in args])
-        captured = capsys.readouterr()
-        assert not exit_.value.code, captured.err
-        return captured.out, captured.err
-
-    return call
 
 
 def recordings(rng: np.random.Generator) -> pl.DataFrame:
@@ -50,7 +31,7 @@ def test_findings_are_printed_with_their_cure(run: Run, rng: np.random.Generator
     assert "task      classification: activity is not numeric" in out
     [row] = [line for line in out.splitlines() if line.lstrip().startswith("warning")]
     assert "rec       Column 'rec': each of its 40 levels" in row
-    assert "(--groups rec)" in " ".join(out.split())
+    assert "(--groups 'rec')" in " ".join(out.split())
 
 
 def test_several_tables_and_json(run: Run, rng: np.random.Generator) -> None:

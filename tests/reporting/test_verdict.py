@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from made_predictions import KINDS, classes, numbers
 
+from rdeepsense.data.findings import Finding
 from rdeepsense.distributions import Categorical, Gaussian, Recalibrated
 from rdeepsense.reporting.subject import Subject
 from rdeepsense.reporting.verdict import Constant, Score, judge, judge_each
@@ -161,18 +162,20 @@ def test_a_doubt_of_the_model_is_no_flag() -> None:
     assert found.flagged == 0
 
 
-@dataclass(frozen=True)
-class Found:
-    severity: str
-    sentence: str
+def finding(code: str, severity: str) -> Finding:
+    return Finding(code=code, severity=severity, message="column 'b' is the target", cure="Cure.")
 
 
-def test_an_error_in_the_data_overrules_the_words() -> None:
-    leak = Found("error", "The input 'copy' equals the target.")
-    found = judge(numbers("good"), findings=[leak, Found("warning", "Few rows.")])
-    assert found.headline == "cannot be trusted (skill strong, calibration right)"
-    assert found.sentences[0] == "Cannot be trusted: The input 'copy' equals the target."
-    assert judge(numbers("good"), findings=[Found("warning", "Few rows.")]).tone == "good"
+def test_a_leak_or_an_error_in_the_data_overrules_the_words() -> None:
+    few = finding("few-rows", "warning")
+    for one in (finding("target-copy", "warning"), finding("one-group", "error")):
+        verdict = judge(numbers("good"), findings=[one, few])
+        assert verdict.headline == "cannot be trusted (skill strong, calibration right)"
+        assert verdict.sentences[0] == "Cannot be trusted: Column 'b' is the target. Cure."
+    known = finding("leak", "warning").as_known(["b"])
+    assert known.overrules  # it names no column
+    known = replace(known, columns=("b",)).as_known(["b"])
+    assert judge(numbers("good"), findings=[known, few]).tone == "good"
 
 
 def test_a_model_that_is_wrong_in_many_groups_is_right_on_average_only() -> None:

@@ -27,7 +27,8 @@ from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rdeepsense.data.check import CheckReport, Finding, Task
+    from rdeepsense.data.check import Task
+    from rdeepsense.data.findings import CheckReport, Finding
 
 
 def check(
@@ -130,5 +131,6 @@ def report_findings(terminal: Terminal, findings: Sequence[Finding]) -> None:
         column.justify = "left"
     table.columns[2].overflow = "fold"
     for one in findings:
-        table.add_row(one.severity, some(one.columns), f"{one.sentence}\n{one.cure}")
+        names = [name if name.isprintable() else repr(name) for name in one.columns]
+        table.add_row(one.severity, some(names), f"{one.sentence}\n{one.cure}")
     terminal.table(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rdeepsense.cli.reading.numbers import Strays, read_with
@@ -33,6 +33,20 @@ class InspectedColumns:
     said: Sequence[str]
     frame: pl.DataFrame
     categories: list[str] = field(default_factory=list)  # inputs that are texts
+    left_out_late: Mapping[str, str] = field(default_factory=dict)  # by the check of the data
+
+    def without(self, why: Mapping[str, str]) -> InspectedColumns:
+        """Return the columns with some of the inputs left out, and why."""
+        return replace(
+            self,
+            inputs=[name for name in self.inputs if name not in why],
+            left_out={**self.left_out, **why},
+            constant=[name for name in self.constant if name not in why],
+            missing={name: count for name, count in self.missing.items() if name not in why},
+            strays={name: one for name, one in self.strays.items() if name not in why},
+            categories=[name for name in self.categories if name not in why],
+            left_out_late=dict(why),
+        )
 
     def report(self, terminal: Terminal, targets: Sequence[str], holes: str = "") -> None:
         """Print what was found; `holes` is what becomes of missing inputs."""

@@ -94,7 +94,8 @@ def evaluate(
         pair = training_pair(estimator, train, targets, missing_mark or [])
         trees = None if pair is None else trees_of(simple_models(estimator, pair, inputs))
         known, status = Constant.of_model(estimator.fitted_), estimator.status(inputs)
-        verdicts = judged(dist, y, targets, known, group, when, status, trees)
+        findings = estimator.findings_
+        verdicts = judged(dist, y, targets, known, group, when, status, trees, findings)
         report(terminal, verdicts)
     else:
         import numpy as np

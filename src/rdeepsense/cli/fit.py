@@ -47,7 +47,6 @@ from rdeepsense.cli.options import (
 )
 from rdeepsense.cli.reading.content import STDIN
 from rdeepsense.cli.reading.dates import parse_parts
-from rdeepsense.cli.reading.streams import stream_hint
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.stopping import kept_state, stop, stoppable
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
@@ -150,6 +149,10 @@ def fit(
     datetime: DateParts = None,
     missing_mark: MissingMarks = None,
     many_classes: ManyClasses = False,
+    no_check: Annotated[
+        bool,
+        typer.Option("--no-check", help="Do not look for faults of the table; split row by row."),
+    ] = False,
     calibrate: Calibration = None,
     unit: Annotated[
         list[str] | None,
@@ -237,7 +240,16 @@ def fit(
     else:
         read = read_table(place, missing_mark or [])
         source = MemoryTable.inspect(
-            read, target, groups, left, missing.value, test_fraction, seed, forced, parts
+            read,
+            target,
+            groups,
+            left,
+            missing.value,
+            test_fraction,
+            seed,
+            forced,
+            parts,
+            not no_check,
         )
     # A partial model is there to be replaced: the same command goes on.
     inputs_read = () if isinstance(place, Remote) else (place,)
@@ -245,12 +257,12 @@ def fit(
     check_outputs(outputs, inputs=inputs_read, overwrite=overwrite or partial)
     terminal.line(f"table     {'stdin' if place == STDIN else place}")
     source.report(terminal)
-    if isinstance(source, MemoryTable) and (hint := stream_hint(source.frame, source.inputs)):
-        terminal.line(f"warning   {hint}")
     classes, why = decide(task, source.kinds())
     terminal.line(f"task      {'classification' if classes else 'regression'}: {why}")
     units = _units(unit or [], [*source.inputs, *([] if classes else target)])
     source.prepare(classes, many_classes)
+    if isinstance(source, MemoryTable):
+        source.report_findings(terminal)
 
     if plot is not None:
         _check_plot(plot, quick, {hidden, alpha, drop_prob, likelihood.value if likelihood else ""})
@@ -321,6 +333,7 @@ def fit(
                 "rows": dict(closing.rows),
                 "inputs": source.inputs,
                 "left_out": dict(source.left_out),
+                "findings": [one.to_json() for one in model.findings_],
                 "no_number": {name: str(one) for name, one in source.strays.items()},
                 closing.name: plain(closing.scores),
                 "verdict": plain(closing.verdicts),

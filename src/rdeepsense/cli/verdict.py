@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rdeepsense.cli.terminal import Terminal
+    from rdeepsense.data.findings import Finding
     from rdeepsense.distributions import AnyDistribution
-    from rdeepsense.reporting.verdict import Constant, Finding, Verdict
+    from rdeepsense.reporting.verdict import Constant, Verdict
     from rdeepsense.status import Statuses
 
 

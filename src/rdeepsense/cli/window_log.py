@@ -199,7 +199,8 @@ def evaluate_log(
         from rdeepsense.reporting.verdict import Constant
 
         known = Constant.of_model(model.fitted_)
-        verdicts = judged(dist, y, targets, known, group, starts, model.status(X))
+        status, findings = model.status(X), model.findings_
+        verdicts = judged(dist, y, targets, known, group, starts, status, None, findings)
         report(terminal, verdicts)
     else:
         from rdeepsense.cli.evaluate_report import write_report

@@ -22,10 +22,10 @@ All tests look at a bounded number of rows, so that the cost does not grow with 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,10 +51,10 @@ from rdeepsense.data.dependence import (
     to_one_scale,
     tree_residuals,
 )
+from rdeepsense.data.findings import CheckReport, Finding, Severity
 from rdeepsense.data.kinds import GROUPS, LABELS, plain
 from rdeepsense.errors import InputError
 
-Severity = Literal["info", "warning", "error"]
 Task = Literal["auto", "regression", "classification"]
 
 MOST_ROWS = 5_000  # that are drawn for tests of independent rows
@@ -98,113 +98,6 @@ CALENDAR = {
 }
 SINGLE = float(np.finfo(np.float32).eps)
 FEW_STEPS = 16  # of single precision, that a standard deviation may be
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One fault of the data.
-
-    Parameters
-    ----------
-    code : a stable name of the kind of fault.
-    severity : "info" is good to know, "warning" makes metrics misleading, "error" makes a fit
-        impossible.
-    message : what was found, in one sentence.
-    columns : the columns it is about; numbers as text where they have no names.
-    cure : what to do about it.
-    """
-
-    code: str
-    severity: Severity
-    message: str
-    columns: tuple[str, ...] = ()
-    cure: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The message as a sentence of its own."""
-        return f"{self.message[:1].upper()}{self.message[1:]}."
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding as what JSON can hold."""
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "message": self.message,
-            "columns": list(self.columns),
-            "cure": self.cure,
-        }
-
-    def __str__(self) -> str:
-        return f"{self.severity} ({self.code}): {self.message}. {self.cure}".rstrip()
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckReport(Sequence[Finding]):
-    """The findings about a table, the most severe first; `str(report)` lists them.
-
-    Parameters
-    ----------
-    findings : what was found.
-    rows, inputs : the size of the table.
-    task : "regression" or "classification"; None without a target.
-    groups : for each row the entity, recording or block of near-copies that it belongs to, where
-        rows are not independent; None where they are. A split should keep these together.
-    group_column : the column that `groups` is; None where it is none.
-    leave_out : columns that say nothing about new rows.
-    """
-
-    findings: tuple[Finding, ...]
-    rows: int
-    inputs: int
-    task: str | None
-    groups: NDArray[Any] | None = field(default=None, repr=False, compare=False)
-    group_column: str | None = None
-    leave_out: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.findings)
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self.findings)
-
-    @overload
-    def __getitem__(self, index: int) -> Finding: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Finding]: ...
-    def __getitem__(self, index: int | slice) -> Finding | Sequence[Finding]:
-        return self.findings[index]
-
-    def without(self, left_out: Collection[str]) -> CheckReport:
-        """Return the report without what it says of identifiers that are left out already."""
-        kept = tuple(
-            one
-            for one in self.findings
-            if one.code not in ("row-id", "names") or not set(one.columns) <= set(left_out)
-        )
-        names = tuple(name for name in self.leave_out if name not in left_out)
-        return replace(self, findings=kept, leave_out=names)
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The findings that are more than information."""
-        return tuple(one for one in self.findings if one.severity != "info")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report, without `groups`, as what JSON can hold."""
-        return {
-            "task": self.task,
-            "rows": self.rows,
-            "inputs": self.inputs,
-            "findings": [one.to_json() for one in self.findings],
-            "group_column": self.group_column,
-            "leave_out": list(self.leave_out),
-        }
-
-    def __str__(self) -> str:
-        if not self.findings:
-            return f"nothing found in {self.rows:,} rows"
-        return "\n".join(map(str, self.findings))
 
 
 def check(
@@ -438,9 +331,14 @@ class _Check:
 
     def said(self, *columns: _Column) -> str:
         """Name columns in a sentence."""
-        shown = ", ".join(repr(one.name) if self.table.named else one.name for one in columns[:5])
+        names = (repr(one.name) if self.table.named else one.name for one in columns[:5])
+        shown = ", ".join(f"{name:.80}" for name in names)
         more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
         return f"column{'s' * (len(columns) > 1)} {shown}{more}"
+
+    def option(self, name: str, one: _Column) -> str:
+        """Name an option of the command line about a column."""
+        return f"--{name} {repr(one.name) if self.table.named else one.name:.80}"
 
     def report(self) -> CheckReport:
         self._sizes()
@@ -687,7 +585,8 @@ class _Check:
                     "info" if alone else "warning",
                     f"{self.said(one)} is the target in other units: the correlation is "
                     f"{correlation(values, own):+.6f}",
-                    "Leave it out, unless it is known when you predict.",
+                    "Leave it out, unless it is known when you predict "
+                    f"({self.option('input', one)}).",
                     one,
                 )
                 return
@@ -770,7 +669,8 @@ class _Check:
             "warning" if noisy else "info",
             f"{self.said(one)} {what}"
             + (f", of which the other inputs explain {max(0.0, explained):.0%}" if noisy else ""),
-            "If it is not known when you predict, or was computed from the target, leave it out.",
+            "If it is not known when you predict, or was computed from the target, leave it out "
+            f"(else {self.option('input', one)}).",
             one,
         )
 
@@ -788,10 +688,10 @@ class _Check:
             self.groups, self.group_column = number, one.name
 
     def _group_cure(self, one: _Column) -> str:
-        name = repr(one.name) if self.table.named else one.name
+        name = f"{repr(one.name) if self.table.named else one.name:.80}"
         return (
             f"Keep its rows together: groups= the values of {name}, without it among the inputs "
-            f"(--groups {one.name})."
+            f"({self.option('groups', one)})."
         )
 
     def _entities(self, columns: Sequence[_Column]) -> None:
@@ -884,8 +784,8 @@ class _Check:
                     scaled = to_one_scale(_matrix(continuous, np.arange(self.table.rows)))
                 blocks = near_blocks(scaled, cut)
                 count = int(blocks.max()) + 1
-                if count < 2:
-                    continue
+                if count < LEVELS or 2 * np.bincount(blocks).max() > len(blocks):
+                    continue  # clusters, or a few rows far out
                 said = f"{count:,} blocks of near-copies"
                 self.groups = blocks
             self.add(

@@ -21,6 +21,7 @@ from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
 from rdeepsense.data.categories import check_categorical
+from rdeepsense.data.findings import Finding
 from rdeepsense.data.kinds import GROUPS, LABELS, plain
 from rdeepsense.data.level_vectors import with_vectors
 from rdeepsense.data.names import Texts
@@ -390,6 +391,11 @@ class DistributionEstimator(BaseEstimator):
     def training_(self) -> dict[str, Any]:  # Any: whatever JSON holds
         """How the model was trained, as its file has it."""
         return self.fitted_.training.to_json()
+
+    @property
+    def findings_(self) -> tuple[Finding, ...]:
+        """What the check of the training data found (`rdeepsense.check`)."""
+        return self.fitted_.training.findings
 
     @property
     def selection_(self) -> dict[str, Any] | None:

@@ -98,7 +98,19 @@ TRAINING = {
     "validation_rows": COUNT,
     "validated": SHORT,
 }
-TRAINING_OPTIONAL = {"teacher": SHORT, "constant_inputs": TEXTS, "budget": OBJECT}
+TRAINING_OPTIONAL = {
+    "teacher": SHORT,
+    "constant_inputs": TEXTS,
+    "budget": OBJECT,
+    "findings": several(OBJECT, 10_000),
+}
+FINDING = {
+    "code": SHORT,
+    "severity": choice("info", "warning", "error"),
+    "message": SHORT,
+    "columns": TEXTS,
+    "cure": SHORT,
+}
 SELECTION = {
     "by": choice("nll", "deviation_area"),
     "how": SHORT,
@@ -249,6 +261,11 @@ def outputs_of(target: Json) -> int:
 
 def _check_records(header: Header) -> None:
     check_fields(header["training"], TRAINING, TRAINING_OPTIONAL, "training.")
+    for place, finding in enumerate(header["training"].get("findings", ())):
+        at = f"training.findings[{place}]."
+        check_fields(finding, FINDING, at=at)
+        if strange := sorted(set(finding) - set(FINDING)):
+            raise InputError(f"{at}{strange[0]!s:.60} is unknown here")
     scores = header["validation_scores"]
     check_fields(scores, dict.fromkeys(scores, FIGURE), at="validation_scores.")
     selection = header["selection"]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rdeepsense.arrays import Floats
+from rdeepsense.data.findings import Finding
 from rdeepsense.fitting.candidates import Criterion, Trial
 from rdeepsense.fitting.front import front
 from rdeepsense.fitting.need import Need
@@ -28,6 +29,7 @@ class TrainingReport:
     details: Mapping[str, Any] = field(default_factory=dict)
     teacher: str | None = None  # of a distilled model
     constant_inputs: tuple[str, ...] = ()  # those that float32 cannot tell from a constant
+    findings: tuple[Finding, ...] = ()  # of the check of the data
 
     def to_json(self) -> Json:
         known = {
@@ -39,6 +41,8 @@ class TrainingReport:
         more: Json = {} if self.teacher is None else {"teacher": self.teacher}
         if self.constant_inputs:
             more["constant_inputs"] = list(self.constant_inputs)
+        if self.findings:
+            more["findings"] = [one.to_json() for one in self.findings]
         return {**known, **self.details, **more}
 
     @classmethod
@@ -46,7 +50,14 @@ class TrainingReport:
         details = dict(value)
         known = {name: details.pop(name) for name in _KNOWN}
         teacher, constant = details.pop("teacher", None), details.pop("constant_inputs", ())
-        return cls(**known, details=details, teacher=teacher, constant_inputs=tuple(constant))
+        findings = tuple(Finding.from_json(one) for one in details.pop("findings", ()))
+        return cls(
+            **known,
+            details=details,
+            teacher=teacher,
+            constant_inputs=tuple(constant),
+            findings=findings,
+        )
 
 
 THEN_ALL_ROWS = "validation rows, then trained on all rows"

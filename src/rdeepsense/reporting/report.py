@@ -118,7 +118,8 @@ def report(
         simple = simple_models(model, train, X)
         peers, compared, trees = compare(model, simple, (X, y), group), TRAIN, trees_of(simple)
     status = fitted.status(rows)
-    verdicts = judge_each(subjects, Constant.of_model(fitted), status, trees)
+    findings = fitted.training.findings
+    verdicts = judge_each(subjects, Constant.of_model(fitted), status, trees, findings)
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     check_length("row_numbers", len(numbers), len(rows))
     material = Material(

@@ -24,8 +24,8 @@ classes the accuracy with the mean stated probability. *right*: within 2 s or 0.
 over all rows, but significantly wrong in more groups or blocks of time than chance explains;
 *drifting*: it changed at some time (`drift`); *cannot be told*: 2 s is more than 0.1.
 
-A model *cannot be trusted*, whatever the words, if the check of the data found an error (a leak,
-copies of rows on both sides of the split) or if most rows are flagged.
+A model *cannot be trusted*, whatever the words, if the check of the data found an input that gives
+the target away or another error, or if most rows are flagged.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import calibration
 from rdeepsense.arrays import Floats
+from rdeepsense.data.findings import Finding
 from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian
 from rdeepsense.experiments.records import Record
 from rdeepsense.reporting.drift import Drift, blocks_of, find_drift
@@ -65,18 +66,6 @@ UNEVEN = 0.01  # probability of so many groups outside of their bands by chance
 LOW_RECALL = 0.5
 FEWEST_OF_CLASS = 10
 NARROW, WIDE = ("too narrow", "overconfident"), ("too wide", "underconfident")
-
-
-class Finding(Protocol):
-    """What `rdeepsense.check` says of the data."""
-
-    @property
-    def severity(self) -> str:
-        """One of info, warning, error."""
-
-    @property
-    def sentence(self) -> str:
-        """What was found."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +182,7 @@ def judge(
     constant : of the training targets; of the targets of these rows where None.
     status : of each row; rows that are flagged are counted apart.
     trees : what boosted trees predict for the same rows.
-    findings : of `rdeepsense.check`; an error overrules the verdict.
+    findings : of `rdeepsense.check`; leaks and errors overrule the verdict.
     """
     whole, known = subject, constant or Constant.of(subject.dist, subject.y, False)
     flags = np.zeros(len(subject.truth), np.uint8) if status is None else status & ~DOUBTS
@@ -576,7 +565,7 @@ def _tail(count: int, trials: int, chance: float) -> float:
 
 
 def _distrust(findings: Sequence[Finding], flagged: int, rows: int) -> str | None:
-    errors = [one.sentence for one in findings if one.severity == "error"]
+    errors = [f"{one.sentence} {one.cure}" for one in findings if one.overrules]
     if errors:
         return f"Cannot be trusted: {' '.join(errors)}"
     if flagged > MOST_FLAGGED * rows:

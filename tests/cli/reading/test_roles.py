@@ -108,3 +108,15 @@ def test_groups_stay_as_they_are(rng: np.random.Generator) -> None:
     found = assign(frame, ["user"])
     assert found.frame["user"].to_list() == ["1"] * 29 + ["guest"]
     assert not found.strays
+
+
+@pytest.mark.parametrize(("rows", "role"), [(2, Role.id), (3, Role.category)])
+def test_text_whose_values_hardly_recur_names_rows(
+    rng: np.random.Generator, rows: int, role: Role
+) -> None:
+    serial = [f"s{k // rows}" for k in range(N)]
+    frame = pl.DataFrame({"serial": serial, "a": rng.normal(size=N), "y": rng.normal(size=N)})
+    found = assign(frame, ["y"])
+    assert found.columns["serial"].role is role
+    assert ("serial" in found.left_out) == (role is Role.id)
+    assert assign(frame, ["y"], forced=["serial"]).categories == ["serial"]

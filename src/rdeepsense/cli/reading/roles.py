@@ -5,12 +5,12 @@
 | target, group, ignored | those named by options | as their option says |
 | number | numbers, yes/no, text that is numbers but for 5 % of its cells | input |
 | category | other text | input, as a category |
-| id | numbers of rows or recordings, ids, text of which each row has its own | left out |
+| id | numbers of rows or recordings, ids, text with fewer than 2.5 rows for each value | left out |
 | date | dates and times | left out; inputs of its parts with --datetime |
 | empty | no value at all | left out |
 | other | lists, structs, durations, bytes; text of which most is numbers | left out |
 
-`--input NAME` makes a number of an id, too.
+`--input NAME` makes an input of an id, too.
 """
 
 from __future__ import annotations
@@ -110,12 +110,16 @@ def assign(
             one, more = _of_column(own, parts, found.texts.get(own.name) if found else None)
             if one.role is Role.category and found is not None and own.name in found.mixed:
                 one = Assigned(Role.other, f"numbers, but text in {found.mixed[own.name]}")
+            elif one.role is Role.category and (names := _names_of_rows(own)):
+                one = Assigned(Role.id, names)
             columns[own.name] = one
             columns.update({made.name: Assigned(Role.number) for made in more})
             series += [own, *more]
     table = pl.DataFrame(series)
     _set_ids_aside(table, columns, wanted)
-    columns.update({name: Assigned(Role.number) for name in wanted})
+    for name in wanted:
+        is_text = table[name].dtype in (pl.String, pl.Categorical, pl.Enum)
+        columns[name] = Assigned(Role.category if is_text else Role.number)
     strays = {} if found is None else dict(found.strays)
     return Roles(table, columns, strays, found.read_as if found else {})
 
@@ -142,11 +146,25 @@ def _of_column(
         how = "its parts are inputs" if made else "--datetime hour,weekday makes inputs of them"
         return Assigned(Role.date, f"{why}; {how}"), made
     if text is not None or series.dtype in (pl.Categorical, pl.Enum):
-        filled = len(series) - gaps
-        if filled >= FEWEST_ROWS and series.n_unique() - bool(gaps) == filled:
+        filled, levels = len(series) - gaps, series.n_unique() - bool(gaps)
+        if filled >= FEWEST_ROWS and levels == filled:
             return Assigned(Role.id, f"each row its own text, such as {example}"), []
         return Assigned(Role.category, f"text, such as {example}"), []
     return Assigned(Role.other, str(series.dtype).lower()), []
+
+
+def _names_of_rows(series: pl.Series) -> str | None:
+    """Tell whether the texts of a column hardly recur, and so say nothing about new rows."""
+    from rdeepsense.data.dependence import ROWS_A_LEVEL
+
+    texts = series.drop_nulls()
+    levels = texts.n_unique()
+    if len(texts) < FEWEST_ROWS or len(texts) >= ROWS_A_LEVEL * levels:
+        return None
+    return (
+        f"names of rows: {levels:,} texts in {len(texts):,} rows, such as "
+        f"{str(texts[0])!r:.60}; --input {series.name} takes them"
+    )
 
 
 def _set_ids_aside(table: pl.DataFrame, columns: dict[str, Assigned], wanted: set[str]) -> None:
