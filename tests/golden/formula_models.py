@@ -300,6 +300,11 @@ MODELS: dict[str, Callable[[], Made]] = {
     "student-isotonic-of-two": lambda: calibrated(
         dense(outputs=2, likelihood="student"), "isotonic"
     ),
+    "gaussian-of-three": lambda: calibrated(dense(outputs=3), "isotonic"),
+    "wide": lambda: dense(hidden=(72, 65)),  # tables of whole cache lines
+    "two-classes-uncalibrated": lambda: calibrated(
+        dense(outputs=2, likelihood="categorical", hidden=(16,)), None
+    ),
     "student": lambda: guarded(dense(likelihood="student")),
     "conformal": lambda: conformal(guarded(dense())),
     "classifier": lambda: guarded(dense(outputs=3, likelihood="categorical")),
@@ -334,7 +339,7 @@ def _header(features: int, shape: tuple[int, ...], outputs: int, likelihood: str
         "input_shape": list(shape),
         "feature_names": None,
         "missing": "refuse",
-        "target": {"dtype": "<U4", "classes": CLASSES}
+        "target": {"dtype": "<U4", "classes": CLASSES[:outputs]}
         if classes
         else {"shape": [outputs] if outputs > 1 else []},
         "calibration": "temperature" if classes else "scale",
