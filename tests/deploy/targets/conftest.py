@@ -13,6 +13,15 @@ from deploy.targets.machines import HERE, run
 if not os.environ.get("RDEEPSENSE_TARGETS"):
     collect_ignore_glob = ["test_*.py"]
 
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder, and no others, as those of targets."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker("targets")
+
+
 COLUMNS = ("machine", "model", "dtype", "flash", "code", "ram", "stack", "instructions")
 
 

@@ -105,10 +105,12 @@ def test_the_self_test_passes_and_the_cost_is_bounded(
         assert measured["instructions"] <= 26_000
 
 
-def sizes(machine: Machine, folder: Path, file: str) -> list[tuple[str, int]]:
-    """The sections that go to the device."""
+def sizes(
+    machine: Machine, folder: Path, file: str, kinds: str = r"\.(text|rodata|data|bss)"
+) -> list[tuple[str, int]]:
+    """The sections that go to the device, or those of other names."""
     listed = run([f"{machine.tools}size", "-A", file], folder).splitlines()
-    found = [line.split() for line in listed if re.match(r"\.(text|rodata|data|bss)", line)]
+    found = [line.split() for line in listed if re.match(kinds, line)]
     return [(name, int(size)) for name, size, _ in found]
 
 

@@ -33,10 +33,10 @@ ON_A_LINE = "ON_A_LINE "
 # Upper bounds in bytes of what GCC -O2 makes of a model for Cortex-M3, M4, M7 and M55, without the
 # compiler's own library: code with the constants beside it, and stack.
 CODE = {"float32": 1_664, "float16": 2_048, "int8": 3_648}
-CODE_OF_EMBEDDING = 704
+CODE_OF_EMBEDDING = {"float32": 704, "float16": 704, "int8": 512}
 CODE_OF_ENCODING = 192
 CODE_OF_LAYER = 20
-STACK = {"float32": 224, "float16": 336, "int8": 384}
+STACK = {"float32": 224, "float16": 336, "int8": 368}
 # The largest model of each kind is at most this far below, which tests assert.
 CODE_SLACK, STACK_SLACK = 320, 64
 
@@ -345,7 +345,7 @@ class Memory:
     def of(cls, d: Dimensions, dtype: str) -> Memory:
         """Count those of a network of layers whose weights are of this type."""
         code = CODE[dtype] + CODE_OF_LAYER * len(d.dtypes)
-        code += 0 if d.embedding is None else CODE_OF_EMBEDDING
+        code += 0 if d.embedding is None else CODE_OF_EMBEDDING[dtype]
         code += 0 if d.encoding is None else CODE_OF_ENCODING
         return cls(flash_bytes(tables(d)), code, struct_bytes(scratch(d)), STACK[dtype])
 
