@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rdeepsense.experiments.uci.datafile import find, load
@@ -36,6 +36,9 @@ def test_absurd_rows_do_not_blind_it(rows: int, absurd: int) -> None:
 
 
 @given(st.floats(-1e6, 1e6), st.integers(1, 3_000))
+@example(0.1, 3)  # whose mean and float32 are other numbers
+@example(-0.0, 1)
+@example(1e6 - 0.1, 3_000)
 def test_a_constant_is_itself_and_nothing_else(value: float, rows: int) -> None:
     guard = Guard.fit(np.full((rows, 1), value), ONE)
     held = np.array([[value], [np.float32(value)]])

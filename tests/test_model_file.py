@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
@@ -51,6 +51,9 @@ def test_truncated(tmp_path: Path, content: bytes, length: int) -> None:
 
 @settings(max_examples=300)
 @given(position=st.integers(0, 10**9), value=st.integers(1, 255))
+@example(position=0, value=1)  # the length of the header
+@example(position=7, value=128)
+@example(position=-1, value=1)
 def test_any_changed_byte_is_seen(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, position: int, value: int
 ) -> None:

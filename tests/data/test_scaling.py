@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rdeepsense.data.accumulators import Moments
@@ -83,6 +83,9 @@ def test_a_constant_is_one_whatever_the_rounding_of_its_mean(
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-18, 1e-3), st.integers(2, 400))
+@example(1e9, 1e-8, 300)  # varies in float64 and is constant in float32
+@example(1.0, 1e-7, 2)  # two values next to each other
+@example(0.0, 1e-3, 2)
 def test_passing_through_float32_moves_no_input_by_more_than_its_scale(
     centre: float, spread: float, rows: int
 ) -> None:
@@ -111,6 +114,8 @@ def test_a_target_keeps_what_float64_resolves(rng: np.random.Generator) -> None:
 
 
 @given(st.integers(-990, 990), st.integers(2, 60))
+@example(-990, 2)
+@example(990, 60)
 def test_the_size_of_a_column_changes_nothing_but_its_scale(power: int, rows: int) -> None:
     """Powers of two multiply without rounding, so every bit of what is learnt is the same."""
     values = np.random.default_rng(rows).normal(2.0, 1.0, size=(rows, 2))

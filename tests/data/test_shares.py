@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rdeepsense.data.parquet import ParquetTable
@@ -17,6 +17,9 @@ from rdeepsense.data.stream import ParquetSplit, split_parquet
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=60), st.integers(1, 9))
+@example([0], 9)  # no rows at all
+@example([1000], 9)
+@example([20, 21], 2)  # as uneven as is allowed
 def test_every_row_group_is_dealt_out_once_or_each_is_shared(counts: list[int], w: int) -> None:
     shares = Shares.of(counts, w)
     rows = shares.rows(counts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rdeepsense.data.splits import Part, counted, distinct, validation_fraction
@@ -87,6 +87,8 @@ def test_a_table_of_few_inputs_is_one_of_counts(rng: np.random.Generator) -> Non
 
 
 @given(st.integers(0, 2**31), st.integers(2, 40), st.integers(2, 30))
+@example(0, 2, 2)  # no copies of two rows
+@example(0, 2, 30)
 def test_copies_stay_on_one_side_where_no_input_has_two_targets(seed, rows, copies) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(rows, 2)), rng.normal(size=rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rdeepsense.cli.reading.numbers import COMMA, POINT, THOUSANDS, numbers_in
@@ -70,6 +70,9 @@ def test_a_column_that_is_known_to_be_numbers_keeps_what_is_there() -> None:
 
 
 @given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=30), st.booleans(), st.booleans())
+@example([1.234, 0.5], True, True)  # one cell shows that 1,234 has decimals
+@example([1.234], True, False)
+@example([5e-324, -0.0], True, True)
 def test_what_is_written_is_read(values: list[float], comma: bool, comma_separated: bool) -> None:
     texts = [repr(value).replace(".", ",") if comma else repr(value) for value in values]
     if comma and comma_separated and all(len(t.partition(",")[2]) == 3 for t in texts):

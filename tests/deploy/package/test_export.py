@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from deploy.packages import FIT, model, package
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rdeepsense as rds
@@ -100,6 +100,10 @@ def test_names_and_versions() -> None:
 
 
 @given(st.text(max_size=24))
+@example("_-_")
+@example("1 \u0131\ufb01")  # letters that change when they are made small or simple
+@example("My ARDUINO")
+@example("a_______________b")  # cut off at an underscore
 def test_any_name_is_refused_or_fits_all_tools(text: str) -> None:
     try:
         name = package_name(text)
