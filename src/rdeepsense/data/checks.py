@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from rdeepsense.arrays import Booleans, Floats
-from rdeepsense.data.kinds import NUMBERS, plain
+from rdeepsense.data.kinds import NUMBERS, plain, unmasked
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import InputError
 
@@ -145,7 +145,7 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> Floats | None:
     """Check weights: one number per row, none negative, not all zero."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.asarray(unmasked(sample_weight), dtype=np.float64)
     if weight.ndim != 1:
         raise InputError(f"sample_weight has {weight.ndim} axes; accepted: one number per row")
     check_length("sample_weight", len(weight), rows)

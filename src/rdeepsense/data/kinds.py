@@ -28,6 +28,7 @@ _MADE_OF = (  # how the names of types begin, in numpy, pandas, polars and pyarr
     ("dates or times", r"date|time|timestamp|period"),
     ("bytes", r"(large_|fixed_size_)?binary|\|s\d|bytes"),
     ("complex numbers", r"complex"),
+    ("records", r"void|\|v\d|\[\("),
 )
 _HINTS = {
     "durations": "; write it in seconds, as numbers",
@@ -43,11 +44,31 @@ def plain(name: str, values: ArrayLike, accepted: str) -> NDArray[Any]:
     `accepted` is NUMBERS, LABELS or GROUPS. What is missing becomes NaN among numbers, where it is
     found with its place, and is refused here otherwise.
     """
+    if isinstance(values, np.ma.MaskedArray) and accepted != NUMBERS:
+        values = values.astype(object)
+    values = unmasked(values)
     columns = columns_of(values)
     if columns:
         return np.column_stack([_column(name, one, said, accepted) for said, one in columns])
     column = getattr(values, "name", None)
     return _column(name, values, column if isinstance(column, str) else None, accepted)
+
+
+def unmasked(values: Any) -> Any:  # Any: whatever an argument takes
+    """Return a masked array with NaN where it is masked; anything else as it is.
+
+    What holds no numbers has None there.
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.getmaskarray(values).any():
+        return values.data
+    if values.dtype.kind in "biuf":
+        kind = values.dtype if values.dtype.kind == "f" else np.float64
+        return np.ma.filled(values.astype(kind), np.nan)
+    found = np.array(values.data, dtype=object)
+    found[np.ma.getmaskarray(values)] = None
+    return found
 
 
 def columns_of(table: Any) -> list[tuple[str, Any]]:  # Any: of pandas, polars or pyarrow

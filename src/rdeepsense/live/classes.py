@@ -22,6 +22,7 @@ from scipy.special import log_softmax, softmax
 
 from rdeepsense.adaptation.rates import STRETCHES, Filters, Outlook, Rates
 from rdeepsense.arrays import Booleans, Floats
+from rdeepsense.data.kinds import unmasked
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
@@ -58,7 +59,7 @@ class Classes:
 
     def truth(self, y: ArrayLike) -> Floats:
         """Return a label as the number of its class, (1,)."""
-        label: Any = np.asarray(y).reshape(-1)
+        label: Any = np.asarray(unmasked(y)).reshape(-1)
         if len(label) != 1 or label[0] != label[0]:  # NaN
             raise InputError(f"y = {y!r:.60}; accepted: one label")
         return self.target.encode(label, 1).astype(np.float64)
@@ -85,6 +86,10 @@ class Classes:
         curvature = np.maximum((1 - probs[:, y]) / 2, FLATTEST)
         errors = (np.eye(self.outputs)[y] - probs) / curvature[:, None] + shifts
         return filters.observed(pending.psi, errors, 1 / curvature, logs, self.rates)
+
+    def is_absurd(self, pending: Pending, truth: Floats) -> bool:
+        """Return False: a class is never far off."""
+        return False
 
     def scores(self, dist: AnyDistribution, truths: Floats) -> Floats:
         """Return how improbable labels (rows, 1) are, 0 to 1."""

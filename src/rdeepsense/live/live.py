@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.adaptation.rates import Filters
 from rdeepsense.adaptation.trackers import Multiplicative
 from rdeepsense.data.checks import check_values
+from rdeepsense.data.kinds import unmasked
 from rdeepsense.epistemic.novelty_row import RowNovelty
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.live import state_file
 from rdeepsense.live.classes import Classes
+from rdeepsense.live.named_row import in_order
 from rdeepsense.live.numbers import Numbers
 from rdeepsense.live.prediction import Pending, Prediction
 from rdeepsense.live.references import alarms
@@ -34,6 +37,9 @@ class Live:
     The network stays as it is. Its last layer's output is corrected in closed form, its intervals
     are widened or narrowed so that they hold as often as they say, and a test watches whether rows
     are still like those of the training. All of that is a few kilobytes; `save` keeps them.
+
+    Threads may share it: calls are served one after the other. Give `observe` the ticket then, as
+    the latest row may be another thread's.
     """
 
     def __init__(self, fitted: Fitted, settings: Settings, rows: Rows) -> None:
@@ -44,6 +50,7 @@ class Live:
         self._target = kind.of(fitted, settings.coverage, settings.rates)
         self._novelty = None if fitted.novelty is None else RowNovelty.of(fitted.novelty)
         self._pending: dict[int, Pending] = {}
+        self._lock = threading.RLock()
         self._state = State(
             Filters.start(self._pass.turned.shape[1], self._target.outputs, settings.rates),
             tuple(
@@ -53,11 +60,24 @@ class Live:
             alarms(self._pass, self._target, settings) if settings.alarm else {},
         )
 
-    def predict(self, x: ArrayLike) -> Prediction:
-        """Predict one row: a list or array of its inputs, or a table of one row.
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._pending = dict(self._pending)
+        self._lock = threading.RLock()
+
+    def predict(self, x: ArrayLike | Mapping[str, Any]) -> Prediction:
+        """Predict a row: its inputs as a list, array, dictionary or Series, or a table of one row.
 
         The row is kept until its label comes, or until `pending` newer ones have come.
         """
+        with self._lock:
+            return self._predicted(x)
+
+    def _predicted(self, x: ArrayLike | Mapping[str, Any]) -> Prediction:
         settings, state = self.settings, self._state
         if settings.labels == "all" and state.rows - 1 in self._pending:
             raise InputError(
@@ -84,8 +104,14 @@ class Live:
     def observe(self, y: ArrayLike, ticket: int | None = None) -> None:
         """Learn from a label: that of the latest row, or of the row that `ticket` names.
 
-        Labels may come late, in any order, or never. NaN is refused.
+        Labels may come late, in any order, or never. NaN is refused. A number more than 100
+        standard deviations off, of the prediction or of the training targets if that is more, is
+        set aside: it is counted, and the alarm sees it, but nothing is learnt from it.
         """
+        with self._lock:
+            self._observed(y, ticket)
+
+    def _observed(self, y: ArrayLike, ticket: int | None) -> None:
         if self.settings.labels == "none":
             raise InputError('labels = "none": this live model takes no labels')
         latest = self._state.rows - 1
@@ -100,8 +126,11 @@ class Live:
         score = None
         if "labels" in state.alarms:
             score = float(self._target.scores(pending.frozen, truth[None])[0])
-        filters = self._target.learnt(state.filters, pending, truth)
-        self._state = state.learnt(filters, self._target.missed(pending.interval, truth), score)
+        if self._target.is_absurd(pending, truth):
+            self._state = state.without(score)
+        else:
+            filters = self._target.learnt(state.filters, pending, truth)
+            self._state = state.learnt(filters, self._target.missed(pending.interval, truth), score)
         del self._pending[int(own)]
 
     @property
@@ -116,12 +145,19 @@ class Live:
 
     @property
     def labels(self) -> int:
-        """How many labels have come."""
+        """How many labels were learnt from."""
         return self._state.labels
+
+    @property
+    def set_aside(self) -> int:
+        """How many labels were set aside, because they lay absurdly far off."""
+        return self._state.set_aside
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that was learnt to one file, whole or not at all; rows that wait are in it."""
-        state_file.write(path, self._state, self._pending, self.settings, self._pass.digest())
+        with self._lock:
+            state, pending = self._state, dict(self._pending)
+        state_file.write(path, state, pending, self.settings, self._pass.digest())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], fitted: Fitted, rows: Rows) -> Live:
@@ -136,13 +172,14 @@ class Live:
         rate = self.settings.alarm
         return Status.DRIFTING if rate and self._state.rings(rate) else Status.OK
 
-    def _checked(self, x: ArrayLike) -> NDArray[Any]:
+    def _checked(self, x: Any) -> NDArray[Any]:  # Any: whatever `predict` takes
         """Return one row as the network takes it; what is no plain row goes the estimator's way."""
         inputs, guard = self._pass.fitted.inputs, self._pass.fitted.guard
+        x = in_order(unmasked(x), inputs.names)
         if isinstance(x, list | tuple | np.ndarray) and inputs.encoding is None:
             try:
                 row = np.asarray(x, np.float64)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise InputError(f"x holds what is no number: {error}") from error
             if row.shape == (1, *inputs.shape):
                 row = row[0]

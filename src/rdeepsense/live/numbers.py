@@ -5,7 +5,8 @@ With the frozen distribution's median M and the mixture's shift m and factor f (
     prediction   M + m + f (Y - M)
     interval     [c - q (c - low), c + q (high - c)] of the prediction's, c = M + m
 
-Errors are in units of the target's scale, and one label updates all outputs: they share C.
+Errors are in units of the target's scale, and one label updates all outputs: they share C. Labels
+further off than `FAR` standard deviations, of the row's or of the training targets, teach nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.adaptation.rates import Filters, Outlook, Rates, experts
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Isotonic
+from rdeepsense.data.kinds import NUMBERS, plain, unmasked
 from rdeepsense.distributions import (
     AnyDistribution,
     Categorical,
@@ -30,6 +32,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.live.prediction import Pending
 
+FAR = 100.0
 FARTHEST = 1e6  # standard deviations, so that likelihoods and squares stay numbers
 LARGEST = 1e100
 
@@ -66,15 +69,16 @@ class Numbers:
     def truth(self, y: ArrayLike) -> Floats:
         """Return a label as (outputs,); NaN and infinities are refused."""
         try:
-            values = np.asarray(y, np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"y = {y!r:.60} is no number") from error
+            values = plain("y", np.atleast_1d(unmasked(y)), NUMBERS).astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"y = {y!r:.60} is no number: {error}") from error
         if values.size != self.outputs or not np.isfinite(values).all():
             raise InputError(
                 f"y = {y!r:.60}; accepted: {self.outputs} finite number(s), like one row of the "
                 "targets"
             )
-        return np.clip(values.reshape(self.outputs), -LARGEST, LARGEST)
+        found: Floats = np.clip(values.reshape(self.outputs), -LARGEST, LARGEST)
+        return found
 
     def answer(
         self, filters: Filters, frozen: AnyDistribution, outlook: Outlook, q: Floats
@@ -110,6 +114,13 @@ class Numbers:
         logs = (density - np.log(factor)).sum(-1)
         noise = self.rates.within * float(np.mean((std / self.unit) ** 2))
         return filters.observed(pending.psi, error / self.unit, noise, logs, self.rates)
+
+    def is_absurd(self, pending: Pending, truth: Floats) -> bool:
+        """Tell whether a label lies so far off that it says nothing about the row."""
+        frozen = pending.frozen
+        assert not isinstance(frozen, Categorical)
+        reach = FAR * np.maximum(self._std(frozen), self.unit)
+        return bool((np.abs(truth - self._flat(_median(frozen))) > reach).any())
 
     def scores(self, dist: AnyDistribution, truths: Floats) -> Floats:
         """Return how far out labels (rows, outputs) lie in distributions of rows, 0 to 1."""

@@ -22,6 +22,7 @@ class State:
     alarms: dict[str, Alarm]
     rows: int = 0
     labels: int = 0
+    set_aside: int = 0
 
     @property
     def q(self) -> Floats:
@@ -45,6 +46,10 @@ class State:
         return replace(
             self, filters=filters, trackers=trackers, alarms=alarms, labels=self.labels + 1
         )
+
+    def without(self, score: float | None) -> Self:
+        """Count a label that is set aside; how far out it lay is known all the same."""
+        return replace(self, alarms=self._scored("labels", score), set_aside=self.set_aside + 1)
 
     def _scored(self, name: str, score: float | None) -> dict[str, Alarm]:
         if score is None or name not in self.alarms:

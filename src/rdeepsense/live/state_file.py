@@ -54,6 +54,7 @@ def write(
         "settings": model_file.plain(asdict(settings)),
         "rows": state.rows,
         "labels": state.labels,
+        "set_aside": state.set_aside,
         "alarms": {
             name: {"seen": test.seen, "capital": test.log_capital, "highest": test.highest}
             for name, test in state.alarms.items()
@@ -159,7 +160,8 @@ def _state(header: Header, tensors: Tensors, start: State) -> State:
         for name, test in start.alarms.items()
     }
     rows, labels = _count(header["rows"]), _count(header["labels"])
-    return State(Filters(corrections, experts), trackers, tests, rows, labels)
+    set_aside = _count(header.get("set_aside", 0))  # older states have none
+    return State(Filters(corrections, experts), trackers, tests, rows, labels, set_aside)
 
 
 def _alarm(fields: Any, tensors: Tensors, start: Alarm) -> Alarm:
@@ -168,14 +170,12 @@ def _alarm(fields: Any, tensors: Tensors, start: Alarm) -> Alarm:
     weights = _taken(tensors, "weights", start.weights.shape)
     if counts.dtype != np.int64 or (counts < 0).any() or not weights.min() >= 0:
         raise InputError("an alarm's counts are none")
-    return Alarm(
-        edges,
-        counts,
-        weights,
-        float(fields["capital"]),
-        float(fields["highest"]),
-        _count(fields["seen"]),
-    )
+    if abs(weights.sum() - 1) > ABOVE:
+        raise InputError("an alarm's weights are none")
+    capital, highest = float(fields["capital"]), float(fields["highest"])
+    if not np.isfinite([capital, highest]).all():
+        raise InputError("an alarm's capital is none")
+    return Alarm(edges, counts, weights, capital, highest, _count(fields["seen"]))
 
 
 def _pending(tensors: Tensors, state: State, run: RowPass) -> dict[int, Pending]:

@@ -20,13 +20,13 @@ static float label(int kind, long time, float mean, float std)
     case 0: /* what was predicted */
         return mean + std * draw();
     case 1:
-        return 1e30f;
+        return mean + 90.0f * std;
     case 2: /* constant */
         return mean * 0.0f + 5.0f;
     case 3: /* alternating */
-        return time % 2 ? 3e38f : -3e38f;
-    default: /* one row over and over, its label far away */
-        return 1e6f;
+        return time % 2 ? mean + 90.0f * std : mean - 90.0f * std;
+    default: /* one row over and over, its label absurd now and then */
+        return time % 2 ? 3e38f : mean + 50.0f * std;
     }
 }
 
@@ -52,7 +52,11 @@ int main(void)
                     return 1;
                 }
             }
-            if (model_observe(&state, &row, y) != MODEL_OK) {
+            switch (model_observe(&state, &row, y)) {
+            case MODEL_OK:
+            case MODEL_FAR_LABEL:
+                break;
+            default:
                 return 2;
             }
         }

@@ -206,6 +206,21 @@ def test_the_runtime_learns_on_as_it_lies(
 
 def test_the_same_numbers_bound_labels_here_and_there() -> None:
     assert live_constants.FARTHEST == numbers_of_python.FARTHEST
+    assert live_constants.FAR == numbers_of_python.FAR
+
+
+def test_absurd_labels_are_set_aside_here_and_there(models: Any, tmp_path: Path) -> None:
+    model = models["student", 2]
+    in_c, live = InC.built(exported(model, "float32"), tmp_path / "model"), model.live()
+    x = np.array([0.1, 0.2, 0.3], np.float32)
+    before = in_c.state.copy()
+    for label in ([1e30, 0.0], [0.0, -9e9], [3e38, 3e38]):
+        row = in_c.predict(x)[2]
+        live.observe(label, live.predict(x).ticket)
+        assert in_c.observe(row, label) == 3
+    assert np.array_equal(before[:-2], in_c.state[:-2])
+    assert in_c.counts() == [3, live.labels] == [3, 0]
+    assert live.set_aside == 3
 
 
 def test_what_c_cannot_learn_is_refused(models: Any, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from rdeepsense.adaptation.rates import STRETCHES, Rates, prior_weights
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.text import number
 
+FAR = 100.0  # standard deviations, beyond which a label teaches nothing
 FARTHEST = 1e6  # standard deviations, so that likelihoods and squares stay numbers
 
 
@@ -74,6 +75,7 @@ class CLive:
             "ETA": own.eta,
             "ALPHA": 1 - self.coverage,
             "SHARED": rates.SHARE,
+            "FAR": FAR,
             "FARTHEST": last_layer.FARTHEST,
             "MOST_APART": FARTHEST,
             "MOST_LOG_Q": trackers.FARTHEST,

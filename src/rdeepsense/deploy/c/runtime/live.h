@@ -216,6 +216,13 @@ int model_observe(model_state *state, const model_row *row, const float *y)
         }
     }
     for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        const float std = row->std[k] > model_unit[k] ? row->std[k] : model_unit[k];
+        const float off = y[k] - row->mean[k];
+        if (off > FAR * std || off < -FAR * std) {
+            return MODEL_FAR_LABEL;
+        }
+    }
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
         const float std = row->std[k] / model_unit[k];
         error[k] = within(y[k] - row->mean[k], MOST_APART * row->std[k]) / model_unit[k];
         noise += WITHIN / MODEL_OUTPUTS * std * std;

@@ -18,6 +18,7 @@ typedef struct {
 /* What observe returns beside MODEL_OK; nothing is learnt then. */
 #define MODEL_BAD_LABEL 1 /* a label is NaN or infinite */
 #define MODEL_BAD_ROW 2   /* the row had no prediction */
+#define MODEL_FAR_LABEL 3 /* a label is absurd: 100 standard deviations off, and more */
 
 /* The state before any label. */
 void model_begin(model_state *state);

@@ -1,0 +1,33 @@
+"""One row with its inputs by name: a dictionary, or a Series of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rdeepsense.errors import InputError
+
+
+def in_order(x: Any, names: Sequence[str] | None) -> Any:  # Any: whatever `predict` takes
+    """Return a row's values as a list in the order of the model's inputs; others as they are."""
+    if isinstance(x, Mapping):
+        values: Mapping[Any, Any] = x
+        if names is None:
+            raise InputError(
+                "x is a dictionary, and the model does not know the names of its inputs; give a "
+                "list, or fit on a table"
+            )
+    elif getattr(x, "ndim", None) == 1 and hasattr(x, "index") and hasattr(x, "to_dict"):
+        if names is None or not all(isinstance(name, str) for name in x.index):
+            return x.tolist()
+        values = x.to_dict()
+    elif hasattr(x, "to_list") and hasattr(x, "is_null"):  # a Series of polars has no names
+        return x.to_list()
+    else:
+        return x
+    missing = [name for name in names if name not in values]
+    unknown = [name for name in values if name not in set(names)]
+    if missing or unknown:
+        what = [f"lacks {missing[0]!r}"] * bool(missing) + [f"has {one!r}" for one in unknown[:1]]
+        raise InputError(f"x {' and '.join(what)}; the inputs are {', '.join(names[:20])}")
+    return [values[name] for name in names]
