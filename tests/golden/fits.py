@@ -1,7 +1,8 @@
 """The record of fits, in fits.json.
 
 For each case: facts, figures, a digest of every learned table, and of every observation a digest
-of all rows and the values of the first few. Nothing is rounded.
+of all rows and the values of the first few. Nothing is rounded. `machine` is the number of the
+machine that it was recorded on. Recording changes only the cases that are not as recorded.
 
 Files in models/ stay, with what they predicted when they were written, so that they grow old; those
 of new cases are added.
@@ -9,21 +10,15 @@ of new cases are added.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import gpytorch
-import numpy as np
-import onnxruntime
-import scipy
-import sklearn
 import torch
-from golden.cases import CASES
+from golden.cases import CASES, Case
+from golden.compare import changed
+from golden.machine import Machine, machine
 from golden.observe import Observed, Values, digest, export_outputs, observe
 from numpy.typing import NDArray
 
@@ -31,32 +26,9 @@ HERE = Path(__file__).resolve().parent
 FITS, MODELS = HERE / "fits.json", HERE / "models"
 EXPORTS = ("onnx-", "c-")  # forms that are not made of a loaded model
 SHOWN = 6  # rows whose values are kept
-VECTORS = ("avx", "fma", "f16c", "amx", "sse")  # what kernels are chosen by
 
 
-@cache
-def machine() -> dict[str, str]:
-    """What the last bits of a fit depend on."""
-    cpu, flags = platform.processor() or platform.machine(), ""
-    try:
-        for line in reversed(Path("/proc/cpuinfo").read_text().splitlines()):
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                cpu = value.strip()
-            elif key.strip() == "flags":
-                flags = " ".join(sorted(f for f in value.split() if f.startswith(VECTORS)))
-    except OSError:  # no Linux
-        pass
-    versions = (torch, np, scipy, sklearn, onnxruntime, gpytorch)
-    return {
-        "cpu": cpu,
-        "vectors": hashlib.sha256(flags.encode()).hexdigest(),
-        "kernels": torch.backends.cpu.get_cpu_capability(),
-        **{library.__name__: library.__version__ for library in versions},
-    }
-
-
-def entry(array: NDArray[np.float64]) -> dict[str, Any]:
+def entry(array: NDArray[Any]) -> dict[str, Any]:
     """One observation as it is recorded."""
     rows = array.reshape(len(array), -1)[:SHOWN]
     return {"shape": list(array.shape), "sha256": digest(array), "rows": rows.tolist()}
@@ -82,22 +54,47 @@ def text(tree: Any, depth: int = 4, indent: str = "") -> str:
     return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
 
 
-def write(renew_models: bool) -> None:
-    """Record all fits anew; with `renew_models` the files in models/ as well."""
+def write(renew_models: bool) -> str:
+    """Record the fits that changed; with `renew_models` the files in models/ as well."""
     torch.set_num_threads(1)
-    models = {} if renew_models else json.loads(FITS.read_text())["models"]
+    record = json.loads(FITS.read_text())
+    before, machines = record["cases"], record["machines"]
+    models = {} if renew_models else record["models"]
     if renew_models:
         MODELS.mkdir(exist_ok=True)
         for old in MODELS.glob("*.safetensors"):
             old.unlink()
-    cases = {}
+    cases = {name: before[name] for name in CASES if name in before}
+    other = []
     for name, case in CASES.items():
         with tempfile.TemporaryDirectory() as folder:
-            cases[name] = plain(observe(case, Path(folder)))
+            found = _found(case, Path(folder))
             if case.saved and name not in models:
-                models[name] = dict(cases[name]["values"])
+                models[name] = {
+                    n: v for n, v in found["values"].items() if not n.startswith(EXPORTS)
+                }
                 saved = (Path(folder) / "model.safetensors").read_bytes()
                 (MODELS / f"{name}.safetensors").write_bytes(saved)
-            if case.exported:
-                cases[name]["values"] |= entries(export_outputs(case, Path(folder)))
-    FITS.write_text(text({"machine": machine(), "cases": cases, "models": models}) + "\n")
+        if name not in cases or changed(found, cases[name], case.bound, made_on(record, name)):
+            other.append(name)
+            if machine() not in machines:
+                machines.append(machine())
+            found["machine"] = machines.index(machine())
+            cases[name] = found
+    ordered = {name: cases[name] for name in CASES}
+    FITS.write_text(text({"machines": machines, "cases": ordered, "models": models}) + "\n")
+    return ", ".join(other) or "no fit has changed"
+
+
+def _found(case: Case, folder: Path) -> dict[str, Any]:
+    """Return all that is recorded of a case."""
+    found = plain(observe(case, folder))
+    if case.exported:
+        found["values"] |= entries(export_outputs(case, folder))
+    return found
+
+
+def made_on(record: dict[str, Any], name: str) -> Machine:
+    """Return the machine that a case was recorded on."""
+    found: Machine = record["machines"][record["cases"][name]["machine"]]
+    return found

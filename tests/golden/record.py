@@ -34,8 +34,7 @@ def main() -> None:
         parser.error(f"{unknown[0]!r} is none of {', '.join(NAMES)}")
     for name in given.names or NAMES:
         if name == "fits":
-            fits.write(given.renew_models)
-            print("fits: recorded")
+            print(f"fits: {fits.write(given.renew_models)}")
         else:
             print(f"{name}: {records.write(name, TEXTS[name]())}")
 
