@@ -41,6 +41,13 @@ class ColumnWarning(UserWarning):
     """
 
 
+class DataWarning(UserWarning):
+    """A fault of the data that makes a model look better than it is, and what to do about it.
+
+    `rdeepsense.check` lists the same faults; the estimators' ``check=False`` leaves the check out.
+    """
+
+
 class InterruptedTraining(UserWarning):
     """A training that Ctrl-C stopped; the estimator keeps its best step so far.
 

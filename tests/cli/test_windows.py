@@ -245,7 +245,7 @@ def test_samples_of_a_stream_are_no_rows(run: Any, table: dict[str, Any]) -> Non
     assert done.code == 0, done.err
     found = " ".join(done.out.split())
     assert "warning t Rows are in the order of column 't', and columns 'ax', 'ay'" in found
-    assert "--window, --hop, --by RECORDING" in found
+    assert "--time 't' --sensor NAME=COLUMNS --window 5s --hop 1s --by RECORDING" in found
     assert "recording: whole numbers in runs: numbers of recordings; --input recording" in done.out
     rng = np.random.default_rng(0)
     noise = {name: rng.normal(size=400) for name in ("x", "z", "y")}

@@ -114,7 +114,7 @@ def test_a_number_of_recordings_is_found(rng: np.random.Generator, kind: type) -
     X = pl.DataFrame({"a": rng.normal(size=2000), "b": rng.normal(size=2000), "rec": names})
     report = rds.check(X, np.array(["a", "b", "c", "d"])[number % 4])
     assert [(one.code, one.columns) for one in report.warnings] == [("recordings", ("rec",))]
-    assert "--groups 'rec'" in report[0].cure
+    assert report[0].option == "--groups 'rec'"
     assert report.group_column == "rec"
     assert same_partition(report.groups, number)
 

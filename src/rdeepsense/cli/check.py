@@ -132,5 +132,6 @@ def report_findings(terminal: Terminal, findings: Sequence[Finding]) -> None:
     table.columns[2].overflow = "fold"
     for one in findings:
         names = [name if name.isprintable() else repr(name) for name in one.columns]
-        table.add_row(one.severity, some(names), f"{one.sentence}\n{one.cure}")
+        option = f" ({one.option})" if one.option else ""
+        table.add_row(one.severity, some(names), f"{one.sentence}\n{one.cure}{option}")
     terminal.table(table)

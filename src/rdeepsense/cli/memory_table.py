@@ -172,7 +172,7 @@ class MemoryTable:
         """Fit the model on the rows that are not for the test."""
         rest = ~self.test
         groups = None if self.group is None else self.group[rest]
-        model.set_params(categorical=self.found.categories or None)
+        model.set_params(categorical=self.found.categories or None, check=False)
         model.fit(self.X.filter(rest), self.y[rest], groups=groups)
         training = replace(model.fitted_.training, findings=self.findings)
         model.fitted_ = replace(model.fitted_, training=training)

@@ -13,6 +13,7 @@ of the prediction. This module looks for tables where that is not so:
 | `row-id`, `names` | a column that numbers rows; text whose levels do not recur |
 | `few-rows`, `many-inputs` | too few rows, also for the number of inputs |
 | `one-group`, `class-in-one-group`, `groups-of-one-class` | groups that are hard to split |
+| `group-input` | an input that names the groups |
 | `constant-target`, `discrete-target`, `rare-class`, `imbalance` | the target |
 | `precision` | numbers that single precision cannot tell apart |
 
@@ -86,6 +87,7 @@ CONTINUOUS = 0.1  # distinct values for each row, at least, of a continuous colu
 GROUPED = 200_000  # rows that are put into blocks
 
 IN_ORDER = 0.9  # of the steps of a clock go forward
+SAMPLES = 60  # seconds; rows that are closer are samples of a sensor
 CLOCK = re.compile(
     r"t|ts|time|.*[\W_]time|time[\W_].*|.*timestamp.*|date|datetime|.*seconds?|secs?|ms|millis\w*"
     r"|year|month|week|day|hour|hr|minute",
@@ -230,6 +232,9 @@ class _Table:
         if len(shape) == 3:
             return cls([], len(X), False, int(shape[-1]))
         columns = Columns.of(X, every=True)
+        if columns is None:  # of what numpy alone knows to read
+            X = np.asarray(X)
+            columns = Columns.of(X, every=True)
         if columns is None:
             raise InputError(f"X has no columns; accepted: (rows, features); got {type(X)}")
         plain_numbers = isinstance(X, np.ndarray) and X.dtype.kind not in "OU"
@@ -322,11 +327,24 @@ class _Check:
         self.numbers = [one for one in table.columns if one.kind == "number"]
 
     def add(
-        self, code: str, severity: Severity, message: str, cure: str, *columns: _Column
+        self,
+        code: str,
+        severity: Severity,
+        message: str,
+        cure: str,
+        *columns: _Column,
+        option: str = "",
     ) -> None:
         names = tuple(one.name for one in columns)
         self.found.append(
-            Finding(code=code, severity=severity, message=message, columns=names, cure=cure)
+            Finding(
+                code=code,
+                severity=severity,
+                message=message,
+                columns=names,
+                cure=cure,
+                option=option,
+            )
         )
 
     def said(self, *columns: _Column) -> str:
@@ -416,7 +434,8 @@ class _Check:
                     "info",
                     f"{said} has {distinct} different values only, while the predicted "
                     "distribution is continuous",
-                    "If the values are classes, use a classifier (--task classification).",
+                    "If the values are classes, use a classifier.",
+                    option="--task classification",
                 )
         return usable
 
@@ -465,6 +484,16 @@ class _Check:
                 "Give groups that differ, or none.",
             )
             return
+        for one in self.table.columns:
+            if one.kind == "category" and _same_parts(one.values, groups):
+                self.add(
+                    "group-input",
+                    "warning",
+                    f"{self.said(one)} is a category that names the groups: a new group has an "
+                    "unknown level, about which the model can say nothing",
+                    "Leave it out of the inputs.",
+                    one,
+                )
         labels = self.target.labels
         if labels is None:
             return
@@ -585,9 +614,9 @@ class _Check:
                     "info" if alone else "warning",
                     f"{self.said(one)} is the target in other units: the correlation is "
                     f"{correlation(values, own):+.6f}",
-                    "Leave it out, unless it is known when you predict "
-                    f"({self.option('input', one)}).",
+                    "Leave it out, unless it is known when you predict.",
                     one,
+                    option=self.option("ignore", one),
                 )
                 return
             smooth = one.kind == "number" and explained_in_order(values, own) > EXPLAINED
@@ -639,6 +668,7 @@ class _Check:
                 "recording to training and test",
                 self._group_cure(one),
                 one,
+                option=self.option("groups", one),
             )
             return True
         if len(levels) <= known or (one.kind == "number" and self._ordered(one, number)):
@@ -652,6 +682,7 @@ class _Check:
             "training and test",
             self._group_cure(one),
             one,
+            option=self.option("groups", one),
         )
         return True
 
@@ -669,9 +700,9 @@ class _Check:
             "warning" if noisy else "info",
             f"{self.said(one)} {what}"
             + (f", of which the other inputs explain {max(0.0, explained):.0%}" if noisy else ""),
-            "If it is not known when you predict, or was computed from the target, leave it out "
-            f"(else {self.option('input', one)}).",
+            "If it is not known when you predict, or was computed from the target, leave it out.",
             one,
+            option=self.option("ignore", one),
         )
 
     def _explained_by(self, others: Sequence[_Column], rows: Integers) -> float:
@@ -689,10 +720,7 @@ class _Check:
 
     def _group_cure(self, one: _Column) -> str:
         name = f"{repr(one.name) if self.table.named else one.name:.80}"
-        return (
-            f"Keep its rows together: groups= the values of {name}, without it among the inputs "
-            f"({self.option('groups', one)})."
-        )
+        return f"Keep its rows together: groups= the values of {name}, without it among the inputs."
 
     def _entities(self, columns: Sequence[_Column]) -> None:
         """Apply the rule of three parts: residuals alike, no order of levels, even counts."""
@@ -739,6 +767,7 @@ class _Check:
                     "split says how good the model is for known ones, not for new ones",
                     self._group_cure(one),
                     one,
+                    option=self.option("groups", one),
                 )
                 return
 
@@ -794,8 +823,7 @@ class _Check:
                 f"{share:.0%} of the rows have neighbors that are far nearer than all others, so "
                 f"that the rows come in {said}; a random split tests the model on rows that it "
                 "was almost trained on",
-                "Keep the rows of one situation together (groups= or --groups), or keep one row "
-                "of each.",
+                "Keep the rows of one situation together (groups=), or keep one row of each.",
             )
             return
 
@@ -817,13 +845,16 @@ class _Check:
             return
         shown = self.said(*alike) if alike else ""
         what = " and ".join([shown] * bool(alike) + ["the target"] * runs)
+        step, time = _seconds(clock, rows), self.option("time", clock)
+        windows = "--sensor NAME=COLUMNS --window 5s --hop 1s --by RECORDING"
         self.add(
             "time-order",
             "warning",
             f"rows are in the order of {self.said(clock)}, and {what} hardly change from row to "
             "row; a random split tests the model on rows between those that it was trained on",
-            _time_cure(clock, rows),
+            _time_cure(step),
             clock,
+            option=f"{time} {windows}" if step is not None and step < SAMPLES else time,
         )
 
     def _is_clock(self, one: _Column, rows: slice) -> bool:
@@ -850,21 +881,16 @@ class _Check:
         return bool(high - low < 0.5 * middle)
 
 
-def _time_cure(clock: _Column, rows: slice) -> str:
-    """Return what to do about rows in order, by the step of their clock."""
-    test = "test on the last part of the time (a chronological hold-out), and "
-    whole = "Do not split at random: keep recordings or periods together (groups=, --groups), "
-    step = _seconds(clock, rows)
+def _time_cure(step: float | None) -> str:
+    """Return what to do about rows in order, by the step of their clock in seconds."""
+    if step is not None and step < SAMPLES:
+        return "Cut windows of several seconds (rdeepsense.windows), and keep recordings together."
+    test = "Hold out the last part of the time as a test (a chronological hold-out)"
     if step is None:
-        return whole + test + "use earlier values (lags) as inputs where they are known."
-    if step < 60:
-        return (
-            "Cut windows of several seconds (rdeepsense.windows; --window, --hop, --by RECORDING), "
-            "and keep recordings together (groups=, --groups)."
-        )
+        return f"{test}, and use earlier values (lags) as inputs where they are known."
     if step < 3_600:
-        return whole + test + "use means over longer windows or lags as inputs."
-    return whole + test + "use lags (values of the days or hours before) as inputs."
+        return f"{test}, and use means over longer windows or lags as inputs."
+    return f"{test}, and use lags (values of the days or hours before) as inputs."
 
 
 def _seconds(clock: _Column, rows: slice) -> float | None:
@@ -891,6 +917,14 @@ def _seconds(clock: _Column, rows: slice) -> float | None:
             return step * size
     # Without a unit, fractions are of seconds, as sensors count.
     return step if name in ("t", "time") and 0 < step < 1 else None
+
+
+def _same_parts(one: Integers, other: Integers) -> bool:
+    """Tell whether two numberings divide the rows alike."""
+    levels = len(np.unique(one))
+    if levels != int(other.max()) + 1:
+        return False
+    return len(np.unique(one * np.int64(levels) + other)) == levels
 
 
 def _counts_rows(values: NDArray[Any]) -> bool:

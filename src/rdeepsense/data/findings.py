@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
+from rdeepsense.errors import DataWarning
+
 Severity = Literal["info", "warning", "error"]
 
 LEAKS = ("target-copy", "leak")
 IDENTIFIERS = ("row-id", "names")
+DEPENDENT = ("recordings", "entities", "near-copies")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +30,7 @@ class Finding:
     message : what was found, in one sentence.
     columns : the columns it is about; numbers as text where they have no names.
     cure : what to do about it.
+    option : what does it on the command line.
     """
 
     code: str
@@ -33,6 +38,7 @@ class Finding:
     message: str
     columns: tuple[str, ...] = ()
     cure: str = ""
+    option: str = ""
 
     @property
     def sentence(self) -> str:
@@ -47,6 +53,7 @@ class Finding:
             "message": self.message,
             "columns": list(self.columns),
             "cure": self.cure,
+            "option": self.option,
         }
 
     @classmethod
@@ -118,6 +125,13 @@ class CheckReport(Sequence[Finding]):
     def warnings(self) -> tuple[Finding, ...]:
         """The findings that are more than information."""
         return tuple(one for one in self.findings if one.severity != "info")
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn (`DataWarning`) of each finding that is more than information."""
+        for one in self.warnings:
+            together = " This fit keeps them together." * (one.code in DEPENDENT)
+            text = f"{one.sentence} {one.cure}{together if self.groups is not None else ''}"
+            warnings.warn(text, DataWarning, stacklevel=stacklevel + 1)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report, without `groups`, as what JSON can hold."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.data.checks import check_length
+from rdeepsense.data.findings import Finding
 from rdeepsense.data.kinds import GROUPS, plain
 from rdeepsense.data.splits import Part, counted, distinct, evenly, validation_fraction
 from rdeepsense.encoding import Encoding
@@ -42,6 +43,7 @@ class FitRows:
     groups: NDArray[Any] | None = field(default=None, kw_only=True)
     aside_groups: NDArray[Any] | None = field(default=None, kw_only=True)  # of the rows set aside
     recipe: Recipe | None = field(default=None, kw_only=True)  # of rows that are windows of a log
+    findings: tuple[Finding, ...] = field(default=(), kw_only=True)  # of the check of the data
     runs: Sequence[slice] | None = field(default=None, kw_only=True)  # rows that are one hop apart
 
     @property

@@ -21,7 +21,8 @@ from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
 from rdeepsense.data.categories import check_categorical
-from rdeepsense.data.findings import Finding
+from rdeepsense.data.check import Task, check
+from rdeepsense.data.findings import CheckReport, Finding
 from rdeepsense.data.kinds import GROUPS, LABELS, plain
 from rdeepsense.data.level_vectors import with_vectors
 from rdeepsense.data.names import Texts
@@ -72,6 +73,9 @@ class DistributionEstimator(BaseEstimator):
         "indicator".
     categorical : inputs that are categories, by name or number. "auto" takes text, yes/no and
         categorical columns of a table, None takes all as numbers.
+    check : whether `fit` looks for faults of a table first (`rdeepsense.check`): it warns of them,
+        keeps them in `findings_`, and unless `groups` or `validation` are given it keeps rows
+        together that it finds to be of one entity or near-copies.
     keep_rows : how many validation rows the model file may carry, for export; 0 leaves them out.
     device : "auto", "cpu", "cuda" or "cuda:N".
     random_state : seed of everything random; equal seeds give equal bits on one machine.
@@ -80,6 +84,7 @@ class DistributionEstimator(BaseEstimator):
 
     missing: str = "auto"
     categorical: str | Sequence[str | int] | None = "auto"
+    check: bool = True
     keep_rows: int = 512
     device: str = "auto"
     random_state: RandomState = None
@@ -133,6 +138,9 @@ class DistributionEstimator(BaseEstimator):
             if recipe is not None:
                 self.feature_names_in_ = np.array(recipe.channels, dtype=object)
         self.fitted_ = train(rows, target, feature_names(self), missing)
+        if rows.findings:
+            training = replace(self.fitted_.training, findings=rows.findings)
+            self.fitted_ = replace(self.fitted_, training=training)
         if rows.recipe is not None:
             self.fitted_ = replace(self.fitted_, recipe=rows.recipe)
         return self
@@ -152,6 +160,12 @@ class DistributionEstimator(BaseEstimator):
         target = replace(target, names=names.of_target(y))
         ways = (target.is_classes, self._after().set_aside, self._seed())
         check_one_split(validation, groups)
+        found = self._found(X, target, encoded, groups)
+        if validation is not None or _is_category(found.group_column, known, feature_names(self)):
+            found = replace(found, groups=None)
+        found.warn(stacklevel=3)
+        if groups is None:
+            groups = found.groups
         if validation is None:
             rows = split_rows(table, encoded, weight, groups, *ways)
         else:
@@ -160,7 +174,21 @@ class DistributionEstimator(BaseEstimator):
         if known.encoding is not None:
             classes = target.outputs if target.is_classes else None
             rows = with_vectors(rows, known.encoding, classes)
-        return rows, target, known.missing
+        return replace(rows, findings=found.findings), target, known.missing
+
+    def _found(
+        self,
+        X: ArrayLike,
+        target: Target,
+        encoded: NDArray[Any],
+        groups: ArrayLike | None,
+    ) -> CheckReport:
+        """Check the data, if that is wanted."""
+        if not self.check:
+            return CheckReport(findings=(), rows=len(encoded), inputs=0, task=None)
+        labels = encoded if target.classes is None else target.classes[encoded]
+        task: Task = "regression" if target.classes is None else "classification"
+        return check(X, labels, groups, task=task, categorical=self.categorical)
 
     def _read(
         self,
@@ -433,6 +461,8 @@ class DistributionEstimator(BaseEstimator):
     def _after(self) -> AfterTraining:
         checks.check_choice("missing", self.missing, checks.MISSING)
         check_categorical(self.categorical)
+        if not isinstance(self.check, bool):
+            raise InputError(f"check = {self.check!r}; accepted: True, False")
         checks.check_whole("keep_rows", self.keep_rows, 0)
         return AfterTraining(self._calibration(), self._sets_aside(), self.keep_rows)
 
@@ -498,6 +528,18 @@ def checked_engine(engine: object) -> Ray | None:
     if engine is None or isinstance(engine, Ray):
         return engine
     raise InputError(f"engine is a {type(engine).__name__}; accepted: None, rdeepsense.Ray(...)")
+
+
+def _is_category(column: str | None, known: KnownInputs, names: Texts | None) -> bool:
+    """Tell whether a column is a category among the inputs.
+
+    Then its splits are row by row: a model that knows levels is right for those that it knows, and
+    the status of a row with another says so. Groups would calibrate it for unknown levels alone.
+    """
+    if column is None or known.encoding is None:
+        return False
+    found = (one.column for one in known.encoding.categories)
+    return column in {str(k) if names is None else names[k] for k in found}
 
 
 def fitted_model(model: DistributionEstimator) -> Fitted:

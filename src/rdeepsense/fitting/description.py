@@ -110,6 +110,7 @@ FINDING = {
     "message": SHORT,
     "columns": TEXTS,
     "cure": SHORT,
+    "option": SHORT,
 }
 SELECTION = {
     "by": choice("nll", "deviation_area"),
