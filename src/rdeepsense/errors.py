@@ -48,6 +48,10 @@ class DataWarning(UserWarning):
     """
 
 
+class LabelWarning(UserWarning):
+    """Labels that contradict the model, or that are so far off that nothing was learnt of them."""
+
+
 class InterruptedTraining(UserWarning):
     """A training that Ctrl-C stopped; the estimator keeps its best step so far.
 

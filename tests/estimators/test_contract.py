@@ -212,7 +212,7 @@ def test_a_constant_input_is_named_and_the_same_row_in_both_types(kind: str, row
     rng = np.random.default_rng(rows)
     constants = np.round(rng.normal(size=3) * 10.0 ** rng.integers(-2, 6, 3), 2)
     X = np.column_stack([rng.normal(size=rows), np.tile(constants, (rows, 1))])
-    X[:, 3] += 1e-12 * abs(constants[2]) * rng.normal(size=rows)  # as good as constant
+    X[:, 3] += 1e-14 * abs(constants[2]) * rng.normal(size=rows)  # as good as constant
     y = X[:, 0] + 0.3 * rng.normal(size=rows)
     model = REGRESSORS[kind](random_state=0).fit(X, y)
     assert model.training_["constant_inputs"] == ["1", "2", "3"]

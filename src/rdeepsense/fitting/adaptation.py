@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,15 +18,18 @@ from rdeepsense.adaptation.numbers import AdaptedNumbers
 from rdeepsense.adaptation.prior import Prior
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.adaptation.streams import ClassStream, GroupStream
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.distributions import AnyDistribution, Categorical
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, LabelWarning
 from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, logits_of
 from rdeepsense.fitting.fitted import CPU, Fitted
 from rdeepsense.fitting.last_hidden import LastHidden
 from rdeepsense.progress import progress_for
 
 Stream = GroupStream | ClassStream
+FAR = 100.0  # standard deviations, beyond which a label teaches nothing, as in a stream
+ODD = 10.0  # standard deviations, which no offset of a sensor or a person explains
+IMPROBABLE = 0.05  # of a class
 
 
 def adapt(fitted: Fitted, X: NDArray[Any], y: NDArray[Any], device: torch.device = CPU) -> Fitted:
@@ -42,13 +46,53 @@ def adapt(fitted: Fitted, X: NDArray[Any], y: NDArray[Any], device: torch.device
     if isinstance(known.state, AdaptedClasses):
         assert isinstance(dist, Categorical)
         state = known.state.observed(phi, logits_of(dist), y)
+        _warn_of_classes(dist.probs[np.arange(len(y)), y])
     else:
         assert fitted.target_scaler is not None
-        state = known.state.observed(phi, *_in_scale(dist, y, fitted.target_scaler.scale))
+        error, variance = _in_scale(dist, y, fitted.target_scaler.scale)
+        far = (np.abs(error) > FAR * np.sqrt(np.maximum(variance, 1.0))).any(axis=1)
+        near = np.asarray(~far)
+        state = known.state.observed(phi[near], error[near], variance[near])
+        left = np.abs(error - state.shift(phi)) / np.sqrt(variance)
+        _warn_of_numbers(near, left)
+        y = y[near]
     correction = replace(known, state=state, labels=known.labels + len(y))
     return replace(
         fitted, adaptation=state.prior, correction=correction, conformal=None, peers=None
     )
+
+
+def _warn_of_numbers(near: Booleans, left: Floats) -> None:
+    """Say which labels were set aside, and whether most others still contradict the model."""
+    if not near.all():
+        warnings.warn(
+            f"{int((~near).sum()):,} of {len(near):,} labels are set aside, the first in row "
+            f"{int(np.argmin(near)):,} (the first row is 0): they lie {FAR:g} standard deviations "
+            "off or more; mend them, or write them as missing",
+            LabelWarning,
+            stacklevel=4,
+        )
+    odd = np.asarray((left[near] > ODD).any(axis=1))
+    if 2 * odd.sum() > len(odd):
+        warnings.warn(
+            f"{int(odd.sum()):,} of {len(odd):,} labels lie more than {ODD:g} standard "
+            "deviations off, after adapting to them too; are they of these rows, and in the "
+            "target's units?",
+            LabelWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_classes(probs: Floats) -> None:
+    """Say whether most labels contradict the model, given the probabilities of their classes."""
+    odd = probs < IMPROBABLE
+    if 2 * odd.sum() > len(odd):
+        warnings.warn(
+            f"{int(odd.sum()):,} of {len(odd):,} labels are of a class that the model gave less "
+            f"than {IMPROBABLE:.0%}; are they of these rows, and named as in the training?",
+            LabelWarning,
+            stacklevel=4,
+        )
 
 
 def check_adaptable(fitted: Fitted) -> None:
