@@ -6,8 +6,9 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rdeepsense.cli.printable import printable
 from rdeepsense.errors import InputError
 from rdeepsense.files import write_whole
 
@@ -33,7 +34,7 @@ class Terminal:
 
     def line(self, text: str = "") -> None:
         """Print one line; never wrapped, so that a path can be copied from it."""
-        self._console.print(text, soft_wrap=True)
+        self._console.print(printable(text), soft_wrap=True)
 
     def table(self, table: Table) -> None:
         """Print a table, no wider than the terminal."""
@@ -44,10 +45,21 @@ def new_table(title: str, columns: list[str], caption: str | None = None) -> Tab
     """Return a rich table in the style of this command line: names left, numbers right."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(
-        title=title,
-        caption=caption,
+    class PrintableTable(Table):
+        def add_row(self, *cells: Any, **how: Any) -> None:  # Any: what rich takes
+            shown = [
+                Text(printable(one.plain), one.style)
+                if isinstance(one, Text)
+                else printable(str(one))
+                for one in cells
+            ]
+            super().add_row(*shown, **how)
+
+    table = PrintableTable(
+        title=printable(title),
+        caption=None if caption is None else printable(caption),
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
@@ -55,7 +67,7 @@ def new_table(title: str, columns: list[str], caption: str | None = None) -> Tab
         caption_style="dim",
     )
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
+        table.add_column(printable(column), justify="right" if number else "left", overflow="fold")
     return table
 
 

@@ -5,6 +5,7 @@ Texts that travel with a model into its file and its exports; nothing is compute
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from rdeepsense.errors import InputError
@@ -41,4 +42,11 @@ def texts(argument: str, given: Given, count: int, names: Iterable[object] | Non
     found = (given,) if isinstance(given, str) else tuple(given)
     if len(found) != count or not all(isinstance(text, str) for text in found):
         raise InputError(f"{argument} = {given!r}; accepted: one text for each of {count}")
+    if odd := next((one for one in found if _has_controls(one)), None):
+        raise InputError(f"{argument}: {odd!r:.80} holds a control character")
     return found
+
+
+def _has_controls(text: str) -> bool:
+    """Tell whether a text holds controls of a terminal; names in spreadsheets have line breaks."""
+    return any(unicodedata.category(one) == "Cc" and not one.isspace() for one in text)

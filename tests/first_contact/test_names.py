@@ -1,0 +1,63 @@
+"""Names of columns and classes, which may be anything: printed, compared and told apart."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from first_contact.test_live import SETTINGS, rows
+
+import rdeepsense as rds
+
+EVIL = "\x1b[2J\x1b[31mEVIL\x1b]0;t\x07"
+
+
+def controls(text: str) -> set[str]:
+    return {one for one in text if unicodedata.category(one) in ("Cc", "Cf")} - {"\n"}
+
+
+def test_names_do_nothing_to_the_terminal(
+    run: Callable[..., Any], fitted: Callable[..., Any], tmp_path: Path
+) -> None:
+    X, y = rows(400)
+    names = [EVIL, "\x9b31m", "left\u202eright"]
+    frame = pl.DataFrame(X, schema=names)
+    label = np.where(y > 20, EVIL, "\x9dlow")
+    model = fitted(rds.RDeepSenseClassifier(**SETTINGS), frame, label)
+    model.save(tmp_path / "m.st")
+    frame.with_columns(pl.Series("y", label)).write_parquet(tmp_path / "t.parquet")
+    frame.drop(EVIL).write_parquet(tmp_path / "less.parquet")
+    commands: list[list[Any]] = [
+        ["inspect", "m.st"],
+        ["evaluate", "m.st", "t.parquet", "--target", "y"],
+        ["predict", "m.st", "t.parquet", "-o", "p.csv"],
+        ["predict", "m.st", "less.parquet", "-o", "q.csv"],
+        ["fit", "t.parquet", "--target", EVIL, "--quick", "--epochs", "1", "-o", "n.st"],
+        ["fit", "t.parquet", "--target", "\x1b[0m", "--quick", "-o", "o.st"],
+        ["export", "m.st", "-o", "c", "--to", "c99"],
+    ]
+    codes = []
+    for command in commands:
+        done = run(*command)
+        codes.append(done.code)
+        assert controls(done.out + done.err) == set(), command[0]
+    assert codes == [0, 0, 0, 1, 1, 1, 0]
+    assert "\\x1b[2J" in run("inspect", "m.st").out
+
+
+@pytest.mark.parametrize("name", [EVIL, "a\0b", "\x9b31m"])
+def test_describe_refuses_control_characters(model: Any, name: str) -> None:
+    for what in ("target_names", "target_units"):
+        with pytest.raises(rds.InputError, match=f"{what}: .* holds a control character"):
+            model.describe(**{what: [name]})
+    model.describe(target_names=["temp\n[°C]"], target_units=["m\u202fs⁻¹"])
+
+
+@pytest.fixture
+def model(fitted: Callable[..., Any]) -> Any:
+    return fitted(rds.RDeepSenseRegressor(**SETTINGS), *rows(400))
