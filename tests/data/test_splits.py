@@ -56,6 +56,28 @@ def test_groups_stay_together_even_as_strings() -> None:
     assert not set(users[train.index]) & set(users[held.index])
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_of_one_class_are_held_out_of_every_class(seed: int) -> None:
+    recording = np.repeat(np.arange(40), 20)
+    label = recording % 4
+    rows = distinct(X[:800], label, groups=recording)
+    held = rows.hold_out(0.2, seed, label)[1]
+    assert len(np.unique(recording[held.index])) == 8
+    assert np.unique(label[held.index]).tolist() == [0, 1, 2, 3]
+    fold = rows.folds(5, seed, label)
+    spread = [np.unique(label[rows.index[fold == k]]).tolist() for k in range(5)]
+    assert spread == [[0, 1, 2, 3]] * 5
+    assert len(np.unique(recording * 5 + fold[np.argsort(rows.index)])) == 40
+
+
+def test_a_class_of_one_group_is_trained_on() -> None:
+    user = np.repeat(np.arange(10), 30)
+    label = np.where(user == 3, 2, np.tile([0, 1], 150))
+    for seed in range(20):
+        train = distinct(X[:300], label, groups=user).hold_out(0.2, seed, label)[0]
+        assert np.unique(label[train.index]).tolist() == [0, 1, 2]
+
+
 def test_classes_keep_their_share() -> None:
     y = np.repeat([0, 1, 2], [900, 90, 10])
     train, held = split(X, y, stratify=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -403,6 +404,14 @@ def test_missing_values_hide_nothing(rng: np.random.Generator) -> None:
     X = np.column_stack([X, y])
     X[rng.uniform(size=X.shape) < 0.1] = np.nan
     assert codes(rds.check(X, y), "warning") == {"target-copy"}
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e200, 1e308])
+def test_any_size_of_number_is_taken(rng: np.random.Generator, size: float) -> None:
+    X, y = table(rng, 400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rds.check(X * size, y * size)
 
 
 def test_windows_are_checked_for_their_target(rng: np.random.Generator) -> None:

@@ -24,8 +24,8 @@ def split_off(
 ) -> NDArray[np.bool_]:
     """Mark the rows for the test: about `fraction` of the groups, or of the rows.
 
-    Rows of one group, or with equal inputs, stay together. Without groups every class keeps its
-    share as nearly as whole rows allow; `classes` tells whether y are labels.
+    Rows of one group, or with equal inputs, stay together. Every class keeps its share as nearly as
+    whole rows and groups allow; `classes` tells whether y are labels.
     """
     import numpy as np
 
@@ -39,7 +39,7 @@ def split_off(
     if groups is not None and len(np.unique(groups)) < 2:
         raise InputError("--groups has only one value; at least two are needed, one for the test")
     numbers = np.unique(y, return_inverse=True)[1] if classes else y
-    labels = numbers if classes and groups is None else None
+    labels = numbers if classes else None
     rows = distinct(inputs.to_numpy(), numbers, groups=groups, merge=False)
     test[rows.hold_out(fraction, seed, labels)[1].index] = True
     left = int((~test).sum())

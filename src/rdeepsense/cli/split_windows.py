@@ -34,16 +34,19 @@ def split_groups(
     """Mark the windows for the test: those of about `fraction` of the groups, drawn at random."""
     import numpy as np
 
+    from rdeepsense.data.splits import Part
+
     if not 0 <= fraction < 1:
         raise InputError(f"--test-fraction {fraction}: must be at least 0 and below 1")
-    names = np.unique(group)
     if fraction == 0:
         return np.zeros(len(group), bool)
-    if len(names) < 2:
+    codes = np.unique(group, return_inverse=True)[1].reshape(-1)
+    if codes.max() < 1:
         raise InputError("all windows are of one group; at least two are needed, one for the test")
-    count = min(len(names) - 1, max(1, round(fraction * len(names))))
-    chosen = np.random.default_rng(seed).permutation(names)[:count]
-    test: Booleans = np.isin(group, chosen)
+    part = Part(np.arange(len(codes)), np.ones(len(codes)), codes, mixed=True)
+    numbers = None if labels is None else np.unique(labels, return_inverse=True)[1].reshape(-1)
+    test = np.zeros(len(group), bool)
+    test[part.hold_out(fraction, seed, numbers)[1].index] = True
     if labels is not None:
         unseen = np.setdiff1d(labels[test], labels[~test])
         if len(unseen):

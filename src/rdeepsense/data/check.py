@@ -134,7 +134,8 @@ def check(
     if labels is not None:
         check_length("groups", len(labels), table.rows)
         labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
-    return _Check(table, target, labels).report()
+    with np.errstate(all="ignore"):  # values near the ends of float64
+        return _Check(table, target, labels).report()
 
 
 @dataclass(frozen=True)

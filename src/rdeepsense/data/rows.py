@@ -68,7 +68,7 @@ def split_rows(
     seed: int,
 ) -> FitRows:
     """Hold validation rows out of the table; whole groups, where there are groups."""
-    labels = y if classes and groups is None else None
+    labels = y if classes else None
     if groups is not None:
         groups = plain("groups", groups, GROUPS)
         check_length("groups", len(groups), len(X))

@@ -4,13 +4,14 @@ The result depends on the rows and their weights alone, not on the order of the 
 in the order of a hash of their content, rows of weight 0 are left out, and repeated rows are one
 row with the sum of their weights, so that a weight of 3 is the same as a row written three times.
 Rows with equal inputs, or of one group, form a block that is never divided: otherwise one side
-would be judged on rows that the other had memorised. Only a table of few inputs that have different
+would be judged on rows that the other had memorised. Groups with rows of several classes are dealt
+out so that every class keeps about its share. Only a table of few inputs that have different
 targets is one of repeated observations, which are split one by one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rdeepsense.errors import InputError
 Hashes = NDArray[np.uint64]
 CHUNK = 4_194_304  # entries
 FEW_INPUTS = 100
+DRAWS, MANY_COUNTS = 100, 1_000_000  # of ways to deal groups out; entries of a table of counts
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,18 @@ class Part:
     index: Integers
     weight: Floats
     block: Integers
+    mixed: bool = False  # whether rows of a block may be of several classes, as those of a person
 
     def __len__(self) -> int:
         return len(self.index)
 
     def __getitem__(self, chosen: NDArray[Any]) -> Part:
-        return Part(self.index[chosen], self.weight[chosen], self.block[chosen])
+        return replace(
+            self,
+            index=self.index[chosen],
+            weight=self.weight[chosen],
+            block=self.block[chosen],
+        )
 
     @property
     def blocks(self) -> int:
@@ -56,11 +64,17 @@ class Part:
     ) -> tuple[Part, Part]:
         """Return the rest, and a random `fraction` of the blocks.
 
-        With the table's class numbers as `labels` every class keeps its share.
+        With the table's class numbers as `labels` every class keeps its share, as nearly as whole
+        blocks allow.
         """
-        number, label = self._blocks(labels)
+        number, label = self._blocks(None if self.mixed else labels)
         if len(label) < 2:
             raise InputError("all rows have equal inputs or one group; a split needs two at least")
+        if self.mixed and labels is not None:
+            count = min(len(label) - 1, max(1, round(fraction * len(label))))
+            side = np.arange(len(label)) < count
+            held = _balanced(number, labels[self.index], np.where(side, 0, -1), seed)[number] == 0
+            return self[~held], self[held]
         shares = np.rint(fraction * np.bincount(label)).astype(np.int64)
         chosen = _rank(label, seed) < shares[label]
         if not chosen.any():
@@ -70,7 +84,10 @@ class Part:
 
     def folds(self, count: int, seed: int, labels: NDArray[Any] | None = None) -> Integers:
         """Return each row's fold, 0 to count - 1; blocks are whole, classes spread."""
-        number, label = self._blocks(labels)
+        number, label = self._blocks(None if self.mixed else labels)
+        if self.mixed and labels is not None:
+            sides = np.arange(len(label)) % count
+            return _balanced(number, labels[self.index], sides, seed)[number]
         # Counting on over the labels, so that the small ones do not all meet in fold 0.
         start = np.r_[0, np.cumsum(np.bincount(label))[:-1]]
         fold: Integers = (_rank(label, seed) + start[label]) % count
@@ -84,7 +101,7 @@ class Part:
         """
         if len(self) <= rows:
             return self
-        number, label = self._blocks(labels)
+        number, label = self._blocks(None if self.mixed else labels)
         kept = _first_blocks(number, label, rows, seed)
         if 2 * kept.sum() < rows:
             each = np.zeros(len(self), dtype=np.int64) if labels is None else labels[self.index]
@@ -137,7 +154,7 @@ def distinct(
         # A table of few distinct inputs is one of counts: to hold out an input would be to learn
         # nothing about it, so here single observations are split.
         return evenly(np.repeat(index, summed.astype(np.int64)))
-    return Part(index, summed, block)
+    return Part(index, summed, block, mixed=groups is not None)
 
 
 def counted(X: NDArray[Any], y: NDArray[Any]) -> Part:
@@ -177,6 +194,30 @@ def _rank(label: Integers, seed: int) -> Integers:
     rank = np.empty(len(label), dtype=np.int64)
     rank[shuffled] = np.arange(len(label)) - np.repeat(np.cumsum(counts) - counts, counts)
     return rank
+
+
+def _balanced(number: Integers, label: Integers, sides: Integers, seed: int) -> Integers:
+    """Deal sides out to blocks: of several random ways that which spreads the classes best.
+
+    `sides` has one for each block, -1 where it is held out nowhere. Above all no class should have
+    all its rows on one side, where nothing could be learned of it, then none should be absent.
+    """
+    label = np.unique(label, return_inverse=True)[1].reshape(-1)
+    blocks, classes = len(sides), int(label.max()) + 1
+    counts = np.bincount(number * classes + label, minlength=blocks * classes)
+    counts = counts.reshape(blocks, classes)
+    held = [int(side) for side in np.unique(sides) if side >= 0]
+    draws = DRAWS if blocks * classes <= MANY_COUNTS else 1
+    best, least = sides, np.inf
+    for draw in range(draws):
+        dealt = sides[np.random.default_rng([seed, draw]).permutation(blocks)]
+        sums = np.stack([counts[dealt == side].sum(axis=0) for side in held])
+        shares = sums / counts.sum(axis=0)
+        even = np.array([[np.mean(sides == side)] for side in held])
+        cost = 1e6 * (shares == 1).sum() + 1e3 * (sums == 0).sum() + ((shares - even) ** 2).sum()
+        if cost < least:
+            best, least = dealt, cost
+    return best
 
 
 def _first_blocks(number: Integers, label: Integers, rows: int, seed: int) -> Booleans:

@@ -114,7 +114,7 @@ def _test_rows(
 ) -> NDArray[np.bool_]:
     """Mark the test rows: whole groups, or all rows of equal inputs; classes keep their share."""
     labels = None
-    if task == "classification" and groups is None:
+    if task == "classification":
         labels = np.unique(y, return_inverse=True)[1]
     each_its_own = np.arange(len(X), dtype=np.float64)  # so that no row is merged into another
     rows = distinct(X, each_its_own, groups=groups)

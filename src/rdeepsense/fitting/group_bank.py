@@ -47,7 +47,7 @@ def leave_groups_out(trainer: Trainer, trained: TrainedModel) -> TrainedModel:
         longer = math.ceil(length.epochs * len(rows.rows) / len(part))
         length = replace(length, epochs=longer)
     count = min(part.blocks, MOST_FOLDS)
-    fold = part.folds(count, rows.seed)
+    fold = part.folds(count, rows.seed, rows.labels)
     scaled = trainer.training_rows(part, trained.target_scaler)
     inside, outside = fold_weights(scaled, fold, spec.members, 1, count)
     networks, record, _ = trainer.train([trained.candidate], count, inside, outside, length)

@@ -73,7 +73,7 @@ def choose_by_groups(
     """Leave the trainer with the network and its grid; returns the trials and a length for it."""
     spec, means = trainer.spec, CUDA if trainer.spec.device.type == "cuda" else CPU
     part = spread(trainer.rows.rows, means.windows)
-    fold = part.folds(FOLDS, trainer.rows.seed)
+    fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels)
     length = _search_length(trainer, len(part), means)
     usual = _nearest(spec.grid, USUAL_DROP)
     dear = [one for one in architectures if is_dear(one)]

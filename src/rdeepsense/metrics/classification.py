@@ -17,11 +17,14 @@ def accuracy(dist: AnyDistribution, y: npt.ArrayLike) -> float:
 
 
 def f1(dist: AnyDistribution, y: npt.ArrayLike) -> float:
-    """Return macro F1: the plain mean of 2 TP / (2 TP + FP + FN) over classes predicted or true."""
+    """Return macro F1: the plain mean of 2 TP / (2 TP + FP + FN) over the classes that occur in y.
+
+    A class without a row is not judged: it would count as 0, however small the error.
+    """
     predicted, truth = _predicted_and_true("f1", dist, y)
     scores = [
         2 * np.sum((predicted == c) & (truth == c)) / (np.sum(predicted == c) + np.sum(truth == c))
-        for c in np.union1d(predicted, truth)
+        for c in np.unique(truth)
     ]
     return float(np.mean(scores))
 
