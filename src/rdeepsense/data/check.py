@@ -165,7 +165,12 @@ class _Target:
 
     @classmethod
     def of(cls, y: ArrayLike, task: Task) -> _Target:
-        array = plain("y", y, LABELS if task != "regression" else "numbers")
+        try:
+            array = plain("y", y, LABELS if task != "regression" else "numbers")
+        except InputError:
+            if task != "auto":
+                raise
+            array = plain("y", y, "numbers")  # beyond those that number classes
         classes = task == "classification"
         if task == "auto":
             classes = array.dtype.kind in "OUb" or (
