@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from cli.conftest import run as command
 from first_contact.test_live import SETTINGS, rows
 
 import rdeepsense as rds
 
+__all__ = ["command"]
 EVIL = "\x1b[2J\x1b[31mEVIL\x1b]0;t\x07"
 
 
@@ -22,7 +24,7 @@ def controls(text: str) -> set[str]:
 
 
 def test_names_do_nothing_to_the_terminal(
-    run: Callable[..., Any], fitted: Callable[..., Any], tmp_path: Path
+    command: Callable[..., Any], fitted: Callable[..., Any], tmp_path: Path
 ) -> None:
     X, y = rows(400)
     names = [EVIL, "\x9b31m", "left\u202eright"]
@@ -32,7 +34,7 @@ def test_names_do_nothing_to_the_terminal(
     model.save(tmp_path / "m.st")
     frame.with_columns(pl.Series("y", label)).write_parquet(tmp_path / "t.parquet")
     frame.drop(EVIL).write_parquet(tmp_path / "less.parquet")
-    commands: list[list[Any]] = [
+    calls: list[list[Any]] = [
         ["inspect", "m.st"],
         ["evaluate", "m.st", "t.parquet", "--target", "y"],
         ["predict", "m.st", "t.parquet", "-o", "p.csv"],
@@ -42,12 +44,12 @@ def test_names_do_nothing_to_the_terminal(
         ["export", "m.st", "-o", "c", "--to", "c99"],
     ]
     codes = []
-    for command in commands:
-        done = run(*command)
+    for call in calls:
+        done = command(*call)
         codes.append(done.code)
-        assert controls(done.out + done.err) == set(), command[0]
+        assert controls(done.out + done.err) == set(), call[0]
     assert codes == [0, 0, 0, 1, 1, 1, 0]
-    assert "\\x1b[2J" in run("inspect", "m.st").out
+    assert "\\x1b[2J" in command("inspect", "m.st").out
 
 
 @pytest.mark.parametrize("name", [EVIL, "a\0b", "\x9b31m"])

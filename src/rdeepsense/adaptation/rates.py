@@ -36,6 +36,17 @@ UNMOVED = 0.8  # that of the frozen model
 SHARE = 0.01
 MOST_KEPT = 0.9999
 MOST_FILTERS = 16
+ABOVE_0, BELOW_1 = float(np.nextafter(0.0, 1.0)), float(np.nextafter(1.0, 0.0))
+
+
+def is_real(value: object) -> bool:
+    """Tell whether a value is a number that is finite; True and False are none."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return False
+    try:
+        return bool(np.isfinite(float(value)))
+    except (OverflowError, TypeError):
+        return False
 
 
 @dataclass(frozen=True)
@@ -54,19 +65,25 @@ class Rates:
     eta: float = 0.05
 
     def __post_init__(self) -> None:
-        for name, good, accepted in (
-            ("rows", self.rows > 0, "greater than 0"),
-            ("within", 0 < self.within <= 1, "above 0, at most 1"),
-            ("between", self.between >= 0, "0 or more"),
-            (
-                "keep",
-                1 <= len(self.keep) <= MOST_FILTERS and all(0 < k <= MOST_KEPT for k in self.keep),
-                f"1 to {MOST_FILTERS} factors above 0, at most {MOST_KEPT}",
-            ),
-            ("eta", 0 < self.eta <= 1, "above 0, at most 1"),
+        for name, least, most, accepted in (
+            ("rows", ABOVE_0, np.inf, "greater than 0"),
+            ("within", ABOVE_0, 1.0, "above 0, at most 1"),
+            ("between", 0.0, np.inf, "0 or more"),
+            ("eta", ABOVE_0, 1.0, "above 0, at most 1"),
         ):
-            if not good:
-                raise InputError(f"{name} = {getattr(self, name)!r}; accepted: {accepted}")
+            value = getattr(self, name)
+            if not is_real(value) or not least <= value <= most:
+                raise InputError(f"{name} = {value!r:.60}; accepted: {accepted}")
+        keep = self.keep
+        if (
+            not isinstance(keep, tuple)
+            or not 1 <= len(keep) <= MOST_FILTERS
+            or not all(is_real(one) and 0 < one <= MOST_KEPT for one in keep)
+        ):
+            raise InputError(
+                f"keep = {keep!r:.60}; accepted: a tuple of 1 to {MOST_FILTERS} factors above 0, "
+                f"at most {MOST_KEPT}"
+            )
 
 
 @dataclass(frozen=True)

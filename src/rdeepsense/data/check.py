@@ -53,7 +53,7 @@ from rdeepsense.data.dependence import (
     tree_residuals,
 )
 from rdeepsense.data.findings import CheckReport, Finding, Severity
-from rdeepsense.data.kinds import GROUPS, LABELS, plain
+from rdeepsense.data.kinds import LABELS, groups_of, plain, unmasked
 from rdeepsense.errors import InputError
 
 Task = Literal["auto", "regression", "classification"]
@@ -127,13 +127,12 @@ def check(
     """
     if task not in ("auto", "regression", "classification"):
         raise InputError(f"task = {task!r}; accepted: 'auto', 'regression', 'classification'")
-    labels = None if groups is None else plain("groups", groups, GROUPS)
-    table = _Table.of(X, categorical)
+    table = _Table.of(unmasked(X), categorical)
     target = _Target(np.zeros((table.rows, 0)), None) if y is None else _Target.of(y, task)
     check_length("y", target.rows, table.rows)
-    if labels is not None:
-        check_length("groups", len(labels), table.rows)
-        labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    labels = None
+    if groups is not None:
+        labels = np.unique(groups_of(groups, table.rows), return_inverse=True)[1].reshape(-1)
     with np.errstate(all="ignore"):  # values near the ends of float64
         return _Check(table, target, labels).report()
 

@@ -17,6 +17,7 @@ from rdeepsense.errors import InputError
 FEWEST_ROWS = 10
 MISSING = ("auto", "refuse", "mean", "indicator")
 CHUNK = 65_536
+HEAVIEST = 1e100  # of weights, so that sums and squares of them remain numbers
 LARGEST = 1e140  # of a target: variances and what is multiplied with them remain numbers
 
 
@@ -151,6 +152,12 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> Floats | None:
     check_length("sample_weight", len(weight), rows)
     if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
         raise InputError("sample_weight must be finite, not negative and not all zero")
+    held = weight[weight > 0]
+    if held.max() > HEAVIEST or held.min() < 1 / HEAVIEST:
+        odd = held.max() if held.max() > HEAVIEST else held.min()
+        raise InputError(
+            f"sample_weight holds {odd:g}; accepted: 0, or {1 / HEAVIEST:g} to {HEAVIEST:g}"
+        )
     return weight
 
 

@@ -54,6 +54,18 @@ def plain(name: str, values: ArrayLike, accepted: str) -> NDArray[Any]:
     return _column(name, values, column if isinstance(column, str) else None, accepted)
 
 
+def groups_of(values: ArrayLike, rows: int) -> NDArray[Any]:
+    """Return the group of each of so many rows, checked."""
+    found = plain("groups", values, GROUPS)
+    if found.ndim == 0:
+        raise InputError(f"groups is one value, {values!r:.60}; accepted: one for each row")
+    if found.ndim > 1 and found.shape[1:] != (1,):
+        raise InputError(f"groups has the shape {found.shape}; accepted: one value for each row")
+    if len(found) != rows:
+        raise InputError(f"groups has {len(found)} rows, X has {rows}; they must agree")
+    return found.reshape(rows)
+
+
 def unmasked(values: Any) -> Any:  # Any: whatever an argument takes
     """Return a masked array with NaN where it is masked; anything else as it is.
 
@@ -69,6 +81,18 @@ def unmasked(values: Any) -> Any:  # Any: whatever an argument takes
     found = np.array(values.data, dtype=object)
     found[np.ma.getmaskarray(values)] = None
     return found
+
+
+def check_table(name: str, table: Any) -> None:  # Any: whatever an argument takes
+    """Refuse a table that was not computed yet, and one with two columns of one name."""
+    if type(table).__name__ == "LazyFrame":
+        raise InputError(f"{name} is a LazyFrame, which holds no rows yet; call collect() on it")
+    if isinstance(table, np.ndarray | list | tuple) or not hasattr(table, "columns"):
+        return
+    names = [said for said, _ in columns_of(table)]
+    if len(set(names)) < len(names):
+        twice = next(said for k, said in enumerate(names) if said in names[:k])
+        raise InputError(f"{name} has two columns named {twice!r}")
 
 
 def columns_of(table: Any) -> list[tuple[str, Any]]:  # Any: of pandas, polars or pyarrow

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
-from rdeepsense.data.checks import check_length
 from rdeepsense.data.findings import Finding
-from rdeepsense.data.kinds import GROUPS, plain
+from rdeepsense.data.kinds import groups_of
 from rdeepsense.data.splits import Part, counted, distinct, evenly, validation_fraction
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
@@ -70,8 +69,7 @@ def split_rows(
     """Hold validation rows out of the table; whole groups, where there are groups."""
     labels = y if classes else None
     if groups is not None:
-        groups = plain("groups", groups, GROUPS)
-        check_length("groups", len(groups), len(X))
+        groups = groups_of(groups, len(X))
     rows = distinct(X, y, weight, groups)
     share = SET_ASIDE if groups is None else share_of_groups(rows.blocks)
     rows, aside = _set_aside(rows, set_aside, seed, labels, share)

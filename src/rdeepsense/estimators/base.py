@@ -23,7 +23,7 @@ from rdeepsense.data import checks, names
 from rdeepsense.data.categories import check_categorical
 from rdeepsense.data.check import Task, check
 from rdeepsense.data.findings import CheckReport, Finding
-from rdeepsense.data.kinds import GROUPS, LABELS, plain
+from rdeepsense.data.kinds import LABELS, groups_of, plain
 from rdeepsense.data.level_vectors import with_vectors
 from rdeepsense.data.names import Texts
 from rdeepsense.data.parquet import ParquetTable
@@ -319,8 +319,7 @@ class DistributionEstimator(BaseEstimator):
         if groups is not None:
             if held_out is not None:
                 raise InputError("give held_out or groups, not both: groups are held out in turn")
-            labels = plain("groups", groups, GROUPS)
-            checks.check_length("groups", len(labels), len(rows))
+            labels = groups_of(groups, len(rows))
             some = drawn(len(rows))
             found = fit_across_groups(self.fitted_.scaled(rows[some]), labels[some])
             self.fitted_ = replace(self.fitted_, novelty=found)

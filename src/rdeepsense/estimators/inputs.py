@@ -20,7 +20,7 @@ from rdeepsense.data.checks import (
     gaps_of,
     resolved_missing,
 )
-from rdeepsense.data.kinds import unmasked
+from rdeepsense.data.kinds import check_table, unmasked
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
@@ -46,6 +46,7 @@ def first_inputs(
     X is (rows, features) or windows (rows, time, channels), as floats: float32 stays so, the rest
     becomes float64. Categories become codes, for which the encoding has no vectors yet.
     """
+    check_table("X", X)
     X = unmasked(X)
     encoding = _found_encoding(X, categorical)
     array = _checked(estimator, X, None, encoding)
@@ -77,6 +78,7 @@ def feature_names(estimator: BaseEstimator) -> tuple[str, ...] | None:
 
 def as_floats(estimator: BaseEstimator, X: ArrayLike, known: KnownInputs) -> NDArray[Any]:
     """Return rows like those of the fit as floats, whatever they are."""
+    check_table("X", X)
     array = _checked(estimator, unmasked(X), known.shape, known.encoding)
     if known.scaler is not None:
         check_precision(array, known.scaler, feature_names(estimator))

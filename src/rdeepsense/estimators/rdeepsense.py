@@ -128,7 +128,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         check_is_fitted(self)
         if state is not None:
             return Live.load(state, self.fitted_, self._rows)
-        known = rates or self.fitted_.rates or Rates()
+        known = (self.fitted_.rates or Rates()) if rates is None else rates
         settings = Settings.of(coverage, forget, labels, alarm, pending, known)
         return Live(self.fitted_, settings, self._rows)
 

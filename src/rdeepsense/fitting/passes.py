@@ -150,8 +150,13 @@ def choose_device(device: str) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.device(device)
+        found = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise InputError(
             f"device = {device!r} is unknown; accepted: auto, cpu, cuda, cuda:N"
         ) from error
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (found.index or 0) >= count:
+            raise InputError(f"device = {device!r}: torch finds {count or 'no'} GPUs here")
+    return found

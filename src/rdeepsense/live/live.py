@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.adaptation.rates import Filters
 from rdeepsense.adaptation.trackers import Multiplicative
 from rdeepsense.data.checks import check_values
-from rdeepsense.data.kinds import unmasked
+from rdeepsense.data.kinds import check_table, unmasked
 from rdeepsense.epistemic.novelty_row import RowNovelty
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
@@ -162,6 +162,8 @@ class Live:
     @classmethod
     def load(cls, path: str | os.PathLike[str], fitted: Fitted, rows: Rows) -> Live:
         """Go on from a file exactly where it was written; `model.live(state=path)` calls this."""
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"state = {path!r:.60}; accepted: None, or the path of a file")
         header, tensors = state_file.read(path)
         live = cls(fitted, state_file.settings_of(path, header), rows)
         found = state_file.restored(path, header, tensors, live._state, live._pass)
@@ -190,6 +192,9 @@ class Live:
             gaps = None if guard is None else guard.missing > 0
             check_values(row[None], inputs.missing, inputs.names, gaps)
             return row[None]
+        check_table("x", x)
+        if isinstance(x, str) or not hasattr(x, "__len__") or np.ndim(x) == 0:
+            raise InputError(f"x = {x!r:.60} is no row; accepted: a list, an array or a table")
         plain = isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.ndim == 1)
         X = self._rows([x] if plain else x)
         if len(X) != 1:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rdeepsense.adaptation.rates import Rates
+from rdeepsense.adaptation.rates import ABOVE_0, BELOW_1, Rates, is_real
 from rdeepsense.data.checks import check_choice
 from rdeepsense.errors import InputError
 
@@ -26,13 +26,16 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_choice("labels", self.labels, LABELS)
-        for name, good, accepted in (
-            ("coverage", 0 < self.coverage < 1, "between 0 and 1"),
-            ("alarm", 0 <= self.alarm < 1, "True, False, or a rate between 0 and 1"),
-            ("pending", 1 <= self.pending <= MOST_PENDING, f"1 to {MOST_PENDING}"),
-        ):
-            if not good:
-                raise InputError(f"{name} = {getattr(self, name)!r}; accepted: {accepted}")
+        kinds: list[tuple[str, type[float | int], float, float, str]] = [
+            ("coverage", float, ABOVE_0, BELOW_1, "between 0 and 1"),
+            ("alarm", float, 0, BELOW_1, "True, False, or a rate between 0 and 1"),
+            ("pending", int, 1, MOST_PENDING, f"1 to {MOST_PENDING}"),
+        ]
+        for name, kind, least, most, accepted in kinds:
+            value = getattr(self, name)
+            if not is_real(value) or not least <= value <= most or kind(value) != value:
+                raise InputError(f"{name} = {value!r:.60}; accepted: {accepted}")
+            object.__setattr__(self, name, kind(value))
 
     @classmethod
     def of(
@@ -45,12 +48,15 @@ class Settings:
         rates: Rates,
     ) -> Settings:
         """Take arguments as they are given; `forget` is what a label takes of earlier ones."""
+        if not isinstance(rates, Rates):
+            raise InputError(f"rates = {rates!r:.60}; accepted: None, adaptation.rates.Rates(...)")
         if forget is not None:
-            given = (forget,) if isinstance(forget, int | float) else tuple(forget)
-            if not given or not all(0 < share < 1 for share in given):
+            given = tuple(forget) if isinstance(forget, Iterable) else (forget,)
+            if not given or not all(is_real(share) and 0 < share < 1 for share in given):
                 raise InputError(
-                    f"forget = {forget!r}; accepted: None, a share above 0 and below 1, or several"
+                    f"forget = {forget!r:.60}; accepted: None, a share above 0 and below 1, or "
+                    "several"
                 )
             rates = replace(rates, keep=tuple(1 - float(share) for share in given))
-        rate = (FALSE_ALARMS if alarm else 0.0) if isinstance(alarm, bool) else float(alarm)
-        return cls(float(coverage), rates, labels, rate, int(pending))
+        rate = (FALSE_ALARMS if alarm else 0.0) if isinstance(alarm, bool) else alarm
+        return cls(coverage, rates, labels, rate, pending)

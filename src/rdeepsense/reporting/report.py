@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from rdeepsense.batch.distribution import predict_many
 from rdeepsense.data.checks import check_length
-from rdeepsense.data.kinds import GROUPS, plain
+from rdeepsense.data.kinds import groups_of
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.estimators.loading import Estimator
@@ -102,9 +102,7 @@ def report(
     target = fitted.target
     encoded = target.encode(y, len(rows))
     truth = encoded if target.classes is None else np.asarray(target.classes[encoded])
-    group = None if groups is None else plain("groups", groups, GROUPS)
-    if group is not None:
-        check_length("groups", len(group), len(rows))
+    group = None if groups is None else groups_of(groups, len(rows))
     when = None if time is None else checked_times(time, len(rows))
     names = list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
     dist = predict_many(model, X)

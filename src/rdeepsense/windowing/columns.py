@@ -25,6 +25,8 @@ ABSENT = -1  # the code of a value that is missing
 
 def names_of(table: Table) -> list[str]:
     """Return the names of a table's columns."""
+    if type(table).__name__ == "LazyFrame":
+        raise InputError("table is a LazyFrame, which holds no rows yet; call collect() on it")
     names = getattr(table, "column_names", None)
     if names is None:
         names = getattr(table, "columns", None)

@@ -84,6 +84,11 @@ def windows(
     for name, number in (("rate", rate), ("purity", purity)):
         if isinstance(number, bool) or not isinstance(number, int | float | None):
             raise InputError(f"{name} = {number!r} is no number")
+    if not isinstance(sensors, Mapping):
+        raise InputError(
+            f"sensors = {sensors!r:.80} is no dictionary of sensors with their columns, such as "
+            '{"accelerometer": ["ax", "ay", "az"]}'
+        )
     length = seconds("window", window)
     recipe = Recipe(
         time,

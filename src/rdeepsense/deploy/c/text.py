@@ -23,6 +23,8 @@ SPELT = str.maketrans(
 
 def identifier(name: str) -> str:
     """A prefix for C names out of any text: letters, digits and underscores."""
+    if not isinstance(name, str):
+        raise InputError(f"name = {name!r:.60} is no text")
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_").lower()
     plain = plain if not plain[:1].isdigit() else f"m{plain}"
     if not plain:
