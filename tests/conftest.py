@@ -105,7 +105,6 @@ def _process_state() -> dict[str, Any]:
     }
     state["os.getcwd()"] = os.getcwd()
     state["signal.getsignal(SIGINT)"] = signal.getsignal(signal.SIGINT)
-    state["sys.path"] = list(sys.path)
     state["np.geterr()"] = np.geterr()
     state["np.get_printoptions()"] = np.get_printoptions()
     if (heads := sys.modules.get("rdeepsense.heads")) is not None:
