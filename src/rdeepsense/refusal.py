@@ -9,6 +9,9 @@ The score of a predictive distribution is
 
     numbers:  the mean over outputs of std_k / spread_k
     classes:  1 - the largest probability
+
+A row that `predict` does not take, because it holds infinity or NaN that is not filled in, has no
+score. It is always rejected, also where a form writes numbers for it, as C does.
 """
 
 from __future__ import annotations
@@ -25,6 +28,21 @@ from rdeepsense.arrays import Booleans, Floats
 def rejected(score: ArrayLike, threshold: float) -> Booleans:
     """Tell which rows are rejected: those whose score is not at most `threshold`; NaN is not."""
     return np.asarray(~np.less_equal(score, threshold))
+
+
+def unanswerable(X: NDArray[Any], missing: str, gaps: Booleans | None = None) -> Booleans:
+    """Tell which values are not taken: infinity, and NaN that is not filled in.
+
+    With `missing` "refuse" no NaN is filled in, with "mean" every one, with "indicator" those of
+    the columns that `gaps` tells; None is all of them.
+    """
+    bad = np.asarray(~np.isfinite(X))
+    if missing == "refuse" or not bad.any():
+        return bad
+    filled = np.isnan(X)
+    if missing == "indicator" and gaps is not None:
+        filled &= gaps
+    return np.asarray(bad & ~filled)
 
 
 def std_score(std: NDArray[Any], spread: ArrayLike = 1.0) -> Floats:

@@ -83,13 +83,14 @@ class Answers:
         columns = self._numbers(predicted)
         if self.known.classes is not None:
             columns = self._classes(self.known.classes, predicted.mean)
-        columns |= self._further(predicted)
-        tally = Tally(len(X), int(missing.sum()), int(infinite.sum()))
-        told = int(np.count_nonzero(status & ~DOUBTS))
-        tally.flagged = told - tally.missing - tally.infinite
+        refused = np.zeros(len(X), np.bool_)
         if self.known.refusal is not None:
             refused = _refused(self.known.refusal, predicted) | unanswered
             status = status | refused * np.uint8(Status.UNSURE)
+        columns |= self._further(predicted, refused)
+        tally = Tally(len(X), int(missing.sum()), int(infinite.sum()))
+        told = int(np.count_nonzero(status & ~DOUBTS))
+        tally.flagged = told - tally.missing - tally.infinite
         words, beyond = self._words(X, status)
         if STATUS in self.wanted.further:
             columns[STATUS] = words
@@ -121,7 +122,7 @@ class Answers:
         found: Columns = {f"class{self.known.suffixes[0]}": Coded(classes, probs.argmax(1))}
         return found | {f"p_{label}": probs[:, k] for k, label in enumerate(classes)}
 
-    def _further(self, predicted: Predicted) -> Columns:
+    def _further(self, predicted: Predicted, refused: Booleans) -> Columns:
         columns: Columns = {}
         if EPISTEMIC in self.wanted.further:
             values = predicted.further[EPISTEMIC]
@@ -133,8 +134,7 @@ class Answers:
         if NOVELTY in self.wanted.further:
             columns[NOVELTY] = predicted.further[NOVELTY]
         if REJECT in self.wanted.further:
-            assert self.known.refusal is not None
-            columns[REJECT] = _refused(self.known.refusal, predicted)
+            columns[REJECT] = refused
         return columns
 
     def _words(self, X: Values, status: Statuses) -> tuple[Coded, Booleans]:

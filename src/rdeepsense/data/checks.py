@@ -13,6 +13,7 @@ from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.data.kinds import NUMBERS, plain, unmasked
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import InputError
+from rdeepsense.refusal import unanswerable
 
 FEWEST_ROWS = 10
 MISSING = ("auto", "refuse", "mean", "indicator")
@@ -32,7 +33,7 @@ def check_values(
     `missing` is "refuse", "mean" or "indicator". The last takes NaN in the columns that `gaps`
     tells alone; None is all of them.
     """
-    _check_finite(X, "X", _filled(missing, gaps), names)
+    _check_finite(X, "X", names, missing, gaps)
 
 
 def check_precision(X: NDArray[Any], scaler: Scaler, names: Sequence[str] | None) -> None:
@@ -48,13 +49,7 @@ def check_precision(X: NDArray[Any], scaler: Scaler, names: Sequence[str] | None
 
 def accepted_rows(X: NDArray[Any], missing: str, gaps: Booleans | None = None) -> Booleans:
     """Tell which rows have no value that `check_values` refuses."""
-    bad = ~np.isfinite(X) & ~(np.isnan(X) & _filled(missing, gaps))
-    return np.asarray(~bad.reshape(len(bad), -1).any(1))
-
-
-def _filled(missing: str, gaps: Booleans | None) -> bool | Booleans:
-    """Tell in which columns NaN is filled in."""
-    return missing == "mean" or (missing == "indicator" and (True if gaps is None else gaps))
+    return np.asarray(~unanswerable(X, missing, gaps).reshape(len(X), -1).any(1))
 
 
 def resolved_missing(missing: str, X: NDArray[Any]) -> str:
@@ -106,7 +101,7 @@ def check_targets(y: ArrayLike | None, rows: int) -> Floats:
     if array.ndim not in (1, 2):
         raise InputError(f"y has {array.ndim} axes; accepted: (rows,) or (rows, outputs)")
     check_length("y", len(array), rows)
-    _check_finite(array.reshape(rows, -1), "y", False, None)
+    _check_finite(array.reshape(rows, -1), "y")
     return array
 
 
@@ -183,15 +178,17 @@ def check_positive(name: str, value: float, zero: bool = False) -> float:
 
 
 def _check_finite(
-    array: NDArray[Any], name: str, filled: bool | Booleans, names: Sequence[str] | None
+    array: NDArray[Any],
+    name: str,
+    names: Sequence[str] | None = None,
+    missing: str = "refuse",
+    gaps: Booleans | None = None,
 ) -> None:
     """Refuse NaN and infinity, with a count and the first place; in chunks to spare memory."""
     bad_rows, first = 0, None
     for start in range(0, len(array), CHUNK):
         part = array[start : start + CHUNK]
-        bad = ~np.isfinite(part)
-        if bad.any():
-            bad &= ~(np.isnan(part) & filled)
+        bad = unanswerable(part, missing, gaps)
         rows = bad.reshape(len(bad), -1).any(1)
         if rows.any():
             bad_rows += int(rows.sum())
@@ -207,7 +204,7 @@ def _check_finite(
         where = f"column {place[0] if names is None else repr(names[place[0]])}"
     what = "NaN" if np.isnan(value) else "infinity"
     hint = ""
-    if name == "X" and what == "NaN" and filled is False:
+    if name == "X" and what == "NaN" and missing == "refuse":
         column = "column" if array.ndim == 2 else "channel"
         hint = f"; at fit, missing='mean' fills NaN with the {column}'s mean"
         hint += " and missing='indicator' also says so to the model" * (array.ndim == 2)

@@ -16,6 +16,7 @@ from rdeepsense.metrics.checks import as_classes
 from rdeepsense.metrics.selective import risk_coverage
 from rdeepsense.plot.figures import BLUE, GREY, VERMILION
 from rdeepsense.plot.frame import LEGEND, drawn, framed, on, one_target
+from rdeepsense.refusal import class_score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,5 +118,5 @@ def uncertainty_and_loss(dist: AnyDistribution, truth: Floats | Integers) -> tup
     """Return of each row what the model says of its error, and the error."""
     if dist.is_categorical:
         classes = as_classes("risk", dist)
-        return 1 - classes.probs.max(axis=-1), (classes.mode != truth).astype(np.float64)
+        return class_score(classes.probs), (classes.mode != truth).astype(np.float64)
     return np.asarray(dist.std), np.abs(np.asarray(dist.mean) - truth)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rdeepsense.compact_novelty import FARTHEST, FURTHEST, SCORE_STEP
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.text import number
+from rdeepsense.status import Status
 
 UNLIKE = """
 /* A row whose surprise is above this is MODEL_UNLIKE; one healthy row in a hundred is. */"""
@@ -54,6 +55,8 @@ def watch_config(model: CModel) -> list[str]:
     lines = []
     if model.refusal is not None:
         lines.append(f"#define REFUSED_ABOVE {number(model.refusal.threshold[0])}")
+        flags = 0 if model.missing == "mean" else int(Status.MISSING)
+        lines.append(f"#define REFUSED_STATUS {flags} /* flags of rows that are always unsure */")
     if (own := model.novelty) is not None:
         sizes = {
             "NOVELTY_INPUTS": _inputs(model),

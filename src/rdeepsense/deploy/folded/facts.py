@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
-from rdeepsense.refusal import Refusal
+from rdeepsense.refusal import Refusal, unanswerable
 from rdeepsense.windowing.durations import seconds
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.smoothing import Smoothing
@@ -127,13 +127,14 @@ class Facts:
         self.refuse(rows)
         return rows
 
+    def unanswerable(self, rows: NDArray[Any]) -> Booleans:
+        """Tell which numbers the model cannot take: infinite ones, and NaN that it does not."""
+        gaps = None if self.guard is None else self.guard.missing > 0
+        return unanswerable(rows, self.missing, gaps)
+
     def refuse(self, rows: NDArray[Any]) -> None:
-        """Refuse numbers that the model cannot take: infinite ones, and NaN that it does not."""
-        bad = ~np.isfinite(rows)
-        if self.missing == "mean" or (self.missing == "indicator" and self.guard is None):
-            bad = np.isinf(rows)
-        elif self.missing == "indicator" and self.guard is not None:
-            bad &= ~(np.isnan(rows) & (self.guard.missing > 0))
+        """Refuse numbers that the model cannot take."""
+        bad = self.unanswerable(rows)
         if bad.any():
             row, *times, column = (int(k) for k in np.argwhere(bad)[0])
             name = repr(self._name(column)) if self.features else str(column)

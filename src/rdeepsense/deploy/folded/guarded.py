@@ -1,8 +1,8 @@
 """What guard, reject option and novelty make of predictions.
 
 The guard widens predictions of rows that it flags. The other two leave predictions as they are. A
-row without a prediction, which lacks a value, is UNSURE where there is a reject option, as its std
-or probabilities are NaN in other forms; it is never UNLIKE.
+row that `predict` does not take is UNSURE where there is a reject option. A row without a
+prediction, because no value may be missing, is never UNLIKE.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ def _widened(found: Outputs, guard: Guard, X: NDArray[Any]) -> Outputs:
 
 def _further(found: Outputs, facts: Facts, X: NDArray[Any]) -> Statuses:
     """Return UNSURE and UNLIKE of each row."""
-    flags, unanswered = np.zeros(len(X), np.uint8), np.zeros(len(X), np.bool_)
-    if facts.missing == "refuse":
-        unanswered = np.isnan(X).any(tuple(range(1, X.ndim)))
+    flags, axes = np.zeros(len(X), np.uint8), tuple(range(1, X.ndim))
     if facts.refusal is not None:
         predicted = found.std if isinstance(found, MeanStd) else found.probs
         refused = facts.refusal.refused(predicted, facts.is_classifier)
-        flags |= (refused | unanswered) * np.uint8(Status.UNSURE)
+        refused |= facts.unanswerable(X).any(axes)
+        flags |= refused * np.uint8(Status.UNSURE)
     if facts.novelty is not None:
         unlike = facts.novelty.unlike(facts.numbers(X))
-        flags |= (unlike & ~unanswered) * np.uint8(Status.UNLIKE)
+        if facts.missing == "refuse":
+            unlike &= ~np.isnan(X).any(axes)
+        flags |= unlike * np.uint8(Status.UNLIKE)
     return flags

@@ -94,7 +94,8 @@ def model(folded: Folded, network: FloatNetwork | Int8Network, features: bool = 
         else:
             guard.widened(nodes, known, flagged, f"{own}std")
     if refusal is not None:
-        refusal_nodes(nodes, refusal, told, isinstance(output.link, Softmax))
+        is_classifier, missing = isinstance(output.link, Softmax), folded.facts.missing
+        refusal_nodes(nodes, refusal, told, is_classifier, missing)
     whole = () if flagged is None else guard.NAMES
     names, sizes = output_names(output), [folded.facts.outputs] * len(output_names(output))
     if features:

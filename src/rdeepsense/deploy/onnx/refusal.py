@@ -11,19 +11,28 @@ from rdeepsense.refusal import Refusal
 from rdeepsense.status import Status
 
 
-def refusal_nodes(nodes: Nodes, refusal: Refusal, told: str, is_classifier: bool) -> None:
-    """Add `status`: the guard's (batch,), `told`, and UNSURE by std or probs; NaN is UNSURE."""
-    limit = refusal.threshold[0]
+def refusal_nodes(
+    nodes: Nodes, refusal: Refusal, told: str, is_classifier: bool, missing: str
+) -> None:
+    """Add `status`: the guard's (batch,), `told`, and UNSURE by std or probs; NaN is UNSURE.
+
+    Infinity makes NaN of them. So does NaN where it may not be, but with `missing` "indicator".
+    """
     if is_classifier:
         most = nodes.node("ReduceMax", ["probs"], "most", axes=[1], keepdims=0)
-        limits = [most, nodes.single("least_sure", 1 - limit)]
-        accepted = nodes.node("GreaterOrEqual", limits, "accepted")
+        score = nodes.node("Sub", [nodes.single("certain", 1.0), most], "score")
     else:
         part = nodes.node("Div", ["std", nodes.single("target_spread", refusal.spread)], "parts")
         score = nodes.node("ReduceMean", [part], "score", axes=[1], keepdims=0)
-        limits = [score, nodes.single("most_unsure", limit)]
-        accepted = nodes.node("LessOrEqual", limits, "accepted")
+    limits = [score, nodes.single("most_unsure", refusal.threshold[0])]
+    accepted = nodes.node("LessOrEqual", limits, "accepted")
     unsure = nodes.node("Not", [accepted], "unsure")
+    if missing == "indicator":
+        # MISSING is 1, so a status with it is odd.
+        two = nodes.constant("two", np.array(2, np.int32))
+        odd = nodes.node("Cast", [nodes.node("Mod", [told, two], "rest")], "lacks_value",
+                         to=nodes.onnx.TensorProto.BOOL)  # fmt: skip
+        unsure = nodes.node("Or", [unsure, odd], "unsure_or_missing")
     whole = nodes.node("Cast", [unsure], "unsure_whole", to=nodes.onnx.TensorProto.INT32)
     value = nodes.constant("unsure_value", np.array(int(Status.UNSURE), np.int32))
     nodes.node("Add", [told, nodes.node("Mul", [whole, value], "unsure_flag")], "status")

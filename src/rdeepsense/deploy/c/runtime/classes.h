@@ -71,7 +71,7 @@ int model_predict(const float *x, float *probs, void *scratch)
     status |= unlike(status, model_surprise(x));
 #endif
 #if REFUSES
-    status |= unsure(probs);
+    status |= unanswerable(status, x, MODEL_INPUTS) | unsure(probs);
 #endif
     return status;
 }

@@ -127,7 +127,12 @@ int model_live(model_state *state, const float *x, model_row *row, float *mean, 
                float *low, float *high, void *scratch)
 {
     const int status = model_predict(x, row->mean, row->std, scratch);
+#if REFUSES
+    return answer(status, state, row, mean, std, low, high, scratch) |
+           unanswerable(status & ~MODEL_UNSURE, x, MODEL_INPUTS);
+#else
     return answer(status, state, row, mean, std, low, high, scratch);
+#endif
 }
 
 /* How the log likelihood of output k falls with a squared error of so many variances. */

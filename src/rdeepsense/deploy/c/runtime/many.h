@@ -39,6 +39,9 @@ int model_predict_many(const float *x, float *out, size_t apart, uint8_t *status
 #if NOVELTY
             status[r] |= unlike(status[r], model_surprise(x + (size_t)r * MODEL_INPUTS));
 #endif
+#if REFUSES
+            status[r] |= unanswerable(status[r], x + (size_t)r * MODEL_INPUTS, MODEL_INPUTS);
+#endif
 #if REFUSES && CLASSES
             status[r] |= unsure(out);
 #elif REFUSES

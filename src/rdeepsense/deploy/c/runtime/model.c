@@ -16,6 +16,10 @@
 #include "guard.h"
 #endif
 
+#if REFUSES
+#include "refuse.h"
+#endif
+
 #if EMBEDDED
 #include "embedding.h"
 #endif
@@ -40,10 +44,6 @@
 #include "float_kernels.h"
 
 #include "float_network.h"
-#endif
-
-#if REFUSES
-#include "refuse.h"
 #endif
 
 #if NOVELTY

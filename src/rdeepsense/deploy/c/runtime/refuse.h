@@ -1,5 +1,20 @@
-/* Whether a prediction is too uncertain: its score is not at most the threshold of a reject option.
-   NaN never is, nor is infinity, by their bits: -ffast-math believes that there are none. */
+/* Whether a row is one that the reject option takes: it has no infinite input, lacks no value that it
+   must have, and its score is at most the threshold. NaN never is, nor is infinity, by their bits:
+   -ffast-math believes that there are none. */
+static int unanswerable(int status, const float *x, unsigned count)
+{
+    unsigned i;
+    if (status & REFUSED_STATUS) {
+        return MODEL_UNSURE;
+    }
+    for (i = 0; status != MODEL_OK && i < count; ++i) {
+        if (size_of(x[i]) == INFINITE) {
+            return MODEL_UNSURE;
+        }
+    }
+    return MODEL_OK;
+}
+
 #if CLASSES
 static float doubt(const float *probs)
 {

@@ -75,7 +75,7 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
     status |= unlike(status, model_surprise(x));
 #endif
 #if REFUSES
-    status |= unsure(std);
+    status |= unanswerable(status, x, MODEL_INPUTS) | unsure(std);
 #endif
     return status;
 }

@@ -92,7 +92,11 @@ static int interval(const float *x, float *found, work *w)
 {
     const int status = scale(x, READ, w->z);
     interval_steps(1, w->z, found, w);
+#if REFUSES
+    return status | unanswerable(status, x, READ);
+#else
     return status;
+#endif
 }
 
 /* How many intervals are computed at once from this one on. */
