@@ -123,6 +123,8 @@ def predict(
             options = FolderOptions(memory, runner.value, place, overwrite, quiet)
             predict_folder(terminal, asked, source, target, options)
             return
+        if source.is_dir():
+            raise InputError(f"{source}: is a folder without a Parquet file (*.parquet)")
         if engine is not EngineName.local or address is not None:
             raise InputError("--engine and --address are for a folder of Parquet files")
         read, file = _files(model, source, target, overwrite)
