@@ -21,6 +21,11 @@ from hypothesis import register_random, settings
 # Before torch is imported: the workers of pytest-xdist would otherwise fight for the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# What a user's shell may hold that changes the output of the commands, or the code that runs.
+SHELL = ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES", "RDEEPSENSE_DEBUG", "RDEEPSENSE_LEVEL")
+for variable in SHELL:
+    os.environ.pop(variable, None)
+
 # The first call of a torch kernel is slow, so a deadline per example would fail at random.
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

@@ -50,7 +50,7 @@ def test_columns_that_are_asked_for(run: Any, frame: pl.DataFrame) -> None:
     figures = [f"{name}_heat" for name in ("mean", "std", "low", "high", "q0.05", "q0.5")]
     assert found.columns == ["id", *figures, "epistemic_heat", "novelty", "reject", "status"]
     assert found["id"].to_list() == frame["id"].to_list()
-    assert found.row(7, named=True)["status"] == "missing: a"
+    assert found.row(7, named=True)["status"] == "missing, unsure: a"
     assert set(found.drop("id", "status").row(7)) == {None}
     answered = pl.int_range(60, eager=True) != 7
     X, model = frame.filter(answered).select("a", "b"), regressor()
