@@ -25,6 +25,7 @@ from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table, write_json
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from rdeepsense.data.check import Task
@@ -95,6 +96,7 @@ def check_columns(
     y: NDArray[Any] | None,
     classes: bool,
     groups: NDArray[Any] | None,
+    time: pl.Series | None = None,
 ) -> CheckReport:
     """Check the inputs of a table, and the columns that are none for their order.
 
@@ -118,7 +120,8 @@ def check_columns(
         elif series.dtype.is_integer():
             columns.append(series)
     task: Task = "classification" if classes else "regression"
-    return find(pl.DataFrame(columns), y, groups, task=task).without(found.left_out)
+    table = pl.DataFrame(columns)
+    return find(table, y, groups, time=time, task=task).without(found.left_out)
 
 
 def report_findings(terminal: Terminal, findings: Sequence[Finding]) -> None:

@@ -11,7 +11,7 @@ from rdeepsense.cli.inference import Inputs, model_inputs
 from rdeepsense.cli.labelled import truth_of
 from rdeepsense.cli.reading.dates import as_dates
 from rdeepsense.cli.reading.table import Table, read_table
-from rdeepsense.cli.reading.times import times_of
+from rdeepsense.cli.reading.times import moments_of
 from rdeepsense.cli.verdict import report as print_verdicts
 
 if TYPE_CHECKING:
@@ -40,14 +40,7 @@ def times(table: Table, name: str, chosen: Booleans) -> pl.Series:
     """Return the times of some rows, called as their column is; durations are in seconds."""
     import polars as pl
 
-    series = times_of(table.frame, name)
-    if series.dtype == pl.Duration:
-        series = series.dt.total_microseconds() / 1e6
-    elif series.dtype == pl.Time:
-        series = series.cast(pl.Int64) / 1e9
-    elif series.dtype == pl.Date:
-        series = series.cast(pl.Datetime)
-    return series.filter(pl.Series(chosen)).alias(name)
+    return moments_of(table.frame, name).filter(pl.Series(chosen))
 
 
 def training_pair(

@@ -210,6 +210,8 @@ def fit(
     outputs = {"--output": output, "--json": json, **pictures(plot)}
     left, forced, parts = ignore or [], inputs or [], parse_parts(datetime)
     check_roles(target, groups, left, forced)
+    if time is not None and window is None and groups is not None:
+        raise InputError("give --groups or --time, not both: each of them says what the test is")
     source: Folder | MemoryTable | LogTable
     place = path_or_url(table)
     told = LogOptions(
@@ -231,9 +233,9 @@ def fit(
             place, recipe, target, groups, test_fraction, seed, at, missing_mark or []
         )
     elif isinstance(place, Remote) or is_folder:
-        if parts or missing_mark:
+        if parts or missing_mark or time:
             raise InputError(
-                "--datetime and --missing-mark are for a table in memory, not a folder"
+                "--datetime, --missing-mark and --time are for a table in memory, not a folder"
             )
         limit = memory * 2**20
         source = Folder.inspect(place, target, groups, left, test_fraction, limit, forced, away)
@@ -250,6 +252,7 @@ def fit(
             forced,
             parts,
             not no_check,
+            time,
         )
     # A partial model is there to be replaced: the same command goes on.
     inputs_read = () if isinstance(place, Remote) else (place,)
@@ -338,6 +341,7 @@ def fit(
                 closing.name: plain(closing.scores),
                 "verdict": plain(closing.verdicts),
                 "groups": plain(closing.groups),
+                "known_groups": dict(closing.known),
             }
             write_json(json, content)
             if json != STDOUT:

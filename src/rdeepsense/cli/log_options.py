@@ -32,7 +32,12 @@ class WindowTarget(StrEnum):
 
 
 Time = Annotated[
-    str | None, typer.Option("--time", help="A log: its column of times; with --window.")
+    str | None,
+    typer.Option(
+        "--time",
+        help="Column of times: of a table the last part is the test, of a log windows are cut by "
+        "it (--window).",
+    ),
 ]
 Unit = Annotated[
     TimeUnit | None, typer.Option("--time-unit", help="Of times that are whole numbers.")
@@ -133,7 +138,6 @@ class LogOptions:
 
     def _others(self) -> dict[str, object]:
         return {
-            "--time": self.time,
             "--time-unit": self.unit,
             "--sensor": self.sensors,
             "--hop": self.hop,

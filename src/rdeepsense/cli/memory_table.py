@@ -22,8 +22,9 @@ from rdeepsense.cli.columns import (
 from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.table import Table
 from rdeepsense.cli.reading.targets import check_classes, read_targets
+from rdeepsense.cli.reading.times import moments_of
 from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
-from rdeepsense.cli.split import split_off
+from rdeepsense.cli.split import in_both, split_off, stretches
 from rdeepsense.cli.verdict import judged, report
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from rdeepsense.estimators.loading import Estimator
 
 TEST_FRACTION = 0.2
+KNOWN_FRACTION, FEWEST_KNOWN = 0.1, 20  # of the rows of known groups, which test those alone
+GOES_ON = "a time, which goes on beyond that of the training"
 FLAGGED = "told to the network by a flag"
 HOLES = {"auto": FLAGGED, "indicator": FLAGGED, "mean": "filled with the column's mean"}
 HOLES["refuse"] = ""
@@ -55,8 +58,10 @@ class MemoryTable:
     aside: list[str] = field(default_factory=list)  # columns that options gave another role
     forced: list[str] = field(default_factory=list)
     is_checked: bool = True
+    time: str | None = None  # the column by which the last rows are the test
     findings: tuple[Finding, ...] = ()
     are_found: bool = False  # whether the groups were found by the check
+    found_column: str | None = None  # that they are the values of
 
     @classmethod
     def inspect(
@@ -71,6 +76,7 @@ class MemoryTable:
         forced: Sequence[str] = (),
         parts: Sequence[str] = (),
         is_checked: bool = True,
+        time: str | None = None,
     ) -> MemoryTable:
         """Take every column but these as an input whose role is that of one."""
         group = [groups] if groups else []
@@ -79,6 +85,7 @@ class MemoryTable:
             ("--groups", group),
             ("--ignore", ignore),
             ("--input", forced),
+            ("--time", [time] if time else []),
         ):
             check_known(table.frame, names, option)
         frame, read_as = read_targets(table, targets)
@@ -86,8 +93,20 @@ class MemoryTable:
         found = inspect(frame, aside, forced, parts, commas, table.said, read_as)
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
         frame = found.frame
+        if time in found.inputs and time not in forced and len(found.inputs) > 1:
+            found = found.without({time: f"{GOES_ON}; --input {time} takes it"})
         return cls(
-            frame, targets, groups, found, missing, fraction, seed, aside, [*forced], is_checked
+            frame,
+            targets,
+            groups,
+            found,
+            missing,
+            fraction,
+            seed,
+            aside,
+            [*forced],
+            is_checked,
+            time,
         )
 
     @property
@@ -120,6 +139,10 @@ class MemoryTable:
 
     def prepare(self, classes: bool, many: bool = False) -> None:
         """Check the values and split the rows; `many` takes any number of classes."""
+        import numpy as np
+
+        from rdeepsense.data.times import checked_times
+
         self.X = inputs_of(self.frame, self.inputs, self.missing, self.found.categories)
         self.y = (
             labels(self.frame, self.targets[0])
@@ -129,30 +152,53 @@ class MemoryTable:
         if classes:
             check_classes(self.targets[0], len(set(self.y.tolist())), len(self.y), many)
         self.group = labels(self.frame, self.groups, "--groups") if self.groups else None
+        self.when = None if self.time is None else moments_of(self.frame, self.time)
         if self.is_checked:
             self._check(classes)
         rows = coded(self.X, self.found.categories)
-        self.test = split_off(rows, self.y, self.test_fraction, self.seed, self.group, classes)
+        time = None if self.when is None else checked_times(self.when, len(self.y))
+        self.test = split_off(
+            rows, self.y, self.test_fraction, self.seed, self.group, classes, time
+        )
+        self.known = np.zeros(len(self.y), bool)
+        if self.are_found and self.found_column is not None:
+            rest = np.flatnonzero(~self.test)
+            count = int(KNOWN_FRACTION * len(rest))
+            if count >= FEWEST_KNOWN:
+                chosen = np.random.default_rng(self.seed).permutation(rest)[:count]
+                self.known[chosen] = True
 
     def _check(self, classes: bool) -> None:
         """Look for faults of the data, and act on those that have a cure here."""
-        report = check_columns(self.found, self.aside, self.y, classes, self.group)
+        from rdeepsense.data.times import last_rows
+
+        report = check_columns(self.found, self.aside, self.y, classes, self.group, self.when)
         known = [*self.forced, *report.leave_out]
         self.findings = tuple(one.as_known(known) for one in report.findings)
         column = report.group_column
         together = report.groups is not None and column not in self.forced
+        follows = self.group is None and not together and report.time_column is not None
         why = dict.fromkeys(report.leave_out, "numbers or names rows")
         if together and column is not None:
             why[column] = "its rows stay together, and new rows have other values"
+        if follows and report.time_column is not None:
+            why[report.time_column] = GOES_ON
         own = {n: text for n, text in why.items() if n in self.inputs and n not in self.forced}
         if len(own) == len(self.inputs):
             return
         self.found = self.found.without({n: f"{t}; --input {n} takes it" for n, t in own.items()})
         self.X = self.X.drop(list(own))
-        if report.groups is None or not together:
-            return
-        self.groups, self.are_found = column or "block of near-copies", True
-        self.group = report.groups if column is None else _as_text(self.frame[column])
+        if follows and report.time is not None and report.time_column is not None:
+            last = last_rows(report.time, self.test_fraction or TEST_FRACTION)
+            if classes and not in_both(self.y, last):
+                self.groups, self.are_found = "stretch of time", True
+                self.group = stretches(report.time)
+            else:
+                self.time = report.time_column
+                self.when = moments_of(self.frame, self.time)
+        elif together and report.groups is not None:
+            self.groups, self.are_found, self.found_column = column or "block", True, column
+            self.group = report.groups if column is None else _as_text(self.frame[column])
 
     def report_findings(self, terminal: Terminal) -> None:
         """Print what the check found, and what became of it."""
@@ -160,20 +206,24 @@ class MemoryTable:
             return
         report_findings(terminal, self.findings)
         report_left_out(terminal, self.found.left_out_late)
+        how = "(--no-check splits row by row)"
         if self.are_found and self.group is not None:
             count = len(set(self.group.tolist()))
             tested = len(set(self.group[self.test].tolist()))
             terminal.line(
                 f"groups    {self.groups}: found, not given; {count:,}, which no split divides; "
-                f"{tested:,} of them are the test (--no-check splits row by row)"
+                f"{tested:,} of them are the test {how}"
             )
+        elif self.when is not None:
+            terminal.line(f"time      {self.time}: the last rows are the test {how}")
 
     def fit(self, model: Estimator) -> None:
         """Fit the model on the rows that are not for the test."""
-        rest = ~self.test
+        rest = ~(self.test | self.known)
         groups = None if self.group is None else self.group[rest]
+        time = None if self.when is None else self.when.filter(rest)
         model.set_params(categorical=self.found.categories or None, check=False)
-        model.fit(self.X.filter(rest), self.y[rest], groups=groups)
+        model.fit(self.X.filter(rest), self.y[rest], groups=groups, time=time)
         training = replace(model.fitted_.training, findings=self.findings)
         model.fitted_ = replace(model.fitted_, training=training)
 
@@ -189,7 +239,8 @@ class MemoryTable:
             "test": int(test.sum()),
         }
         tested = len(set(group[test])) if group is not None else None
-        _report_rows(terminal, rows, model.training_["validated"], self.found.rows, tested)
+        total = self.found.rows - int(self.known.sum())
+        _report_rows(terminal, rows, model.training_["validated"], total, tested)
         if not test.any():
             terminal.line("verdict   none: no row was kept for a test (--test-fraction)")
             return ClosingScores(rows, "held_out", {})
@@ -197,20 +248,42 @@ class MemoryTable:
         groups = None if group is None else group[test]
         dist, y = model.predict_dist(self.X.filter(test)), self.y[test]
         scores = score_model(model, dist, y, self.targets, groups)
-        title = f"Held-out figures: {rows['test']:,} rows that no choice has seen"
+        which = f"{rows['test']:,} rows" if self.time is None else f"the last {rows['test']:,} rows"
+        title = f"Held-out figures: {which} that no choice has seen"
         note = caption(hasattr(model, "classes_"), self.groups)
         terminal.table(score_table(title, scores, note))
         figures = report_groups(terminal, dist, y, self.targets, self.groups, groups)
-        rest = ~self.test
+        rest = ~(self.test | self.known)
         own = None if self.group is None else self.group[rest]
         X_test, train = self.X.filter(test), (self.X.filter(rest), self.y[rest])
         simple = simple_models(model, train, X_test, own)
         known = constants_of(dist, train[1])
         status, trees = model.status(X_test), trees_of(simple)
-        verdicts = judged(dist, y, self.targets, known, groups, None, status, trees, self.findings)
-        report(terminal, verdicts, timed=False)
+        when = None if self.when is None else self.when.filter(test)
+        verdicts = judged(dist, y, self.targets, known, groups, when, status, trees, self.findings)
+        report(terminal, verdicts, timed=when is not None)
         peers = compare(model, simple, (X_test, y), groups)
-        return ClosingScores(rows, "held_out", scores, verdicts, figures, peers)
+        others = self._of_known_groups(terminal, model)
+        return ClosingScores(rows, "held_out", scores, verdicts, figures, peers, others)
+
+    def _of_known_groups(self, terminal: Terminal, model: Estimator) -> dict[str, float]:
+        """Return, and print, how good the model is on further rows of groups it was trained on."""
+        from rdeepsense.reporting.verdict import subjects_of
+
+        if not self.known.any():
+            return {}
+        rows = self.known & without_strange_gaps(terminal, model, self.X, self.known)
+        X, y = self.X.filter(rows), self.y[rows]
+        found = {}
+        for one in subjects_of(model.predict_dist(X), y, self.targets):
+            found[one.name] = float(one.held.mean())
+            own = f"{one.name}: " if len(self.targets) > 1 else ""
+            what = "are right" if one.is_classes else "lie in their 90 % intervals"
+            terminal.line(
+                f"known     {own}{100 * found[one.name]:.0f} % of {len(y):,} further rows of known "
+                f"values of {self.groups} {what}"
+            )
+        return found
 
 
 def coded(frame: pl.DataFrame, categories: Sequence[str]) -> pl.DataFrame:

@@ -49,6 +49,7 @@ class ClosingScores:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     groups: Mapping[str, list[GroupFigures]] = field(default_factory=dict)
     peers: Peers | None = None
+    known: Mapping[str, float] = field(default_factory=dict)  # of rows of groups trained on
 
 
 NAMES = {

@@ -10,6 +10,7 @@ of the prediction. This module looks for tables where that is not so:
 | `entities` | rows of one level (person, machine, site) are alike beyond what the inputs explain |
 | `near-copies` | rows come in blocks of near-copies |
 | `time-order` | rows are samples of a time series, in order |
+| `time-split` | how much worse trees are on the last rows in time than on rows at random |
 | `row-id`, `names` | a column that numbers rows; text whose levels do not recur |
 | `few-rows`, `many-inputs` | too few rows, also for the number of inputs |
 | `one-group`, `class-in-one-group`, `groups-of-one-class` | groups that are hard to split |
@@ -43,6 +44,7 @@ from rdeepsense.data.dependence import (
     correlation,
     explained_by_levels,
     explained_in_order,
+    held_out_residuals,
     is_slow,
     linear_residuals,
     near_blocks,
@@ -53,7 +55,8 @@ from rdeepsense.data.dependence import (
     tree_residuals,
 )
 from rdeepsense.data.findings import CheckReport, Finding, Severity
-from rdeepsense.data.kinds import LABELS, groups_of, plain, unmasked
+from rdeepsense.data.kinds import LABELS, NUMBERS, groups_of, plain, unmasked
+from rdeepsense.data.times import SAMPLES, checked_times, cure_of_order, last_rows, step_of
 from rdeepsense.errors import InputError
 
 Task = Literal["auto", "regression", "classification"]
@@ -87,7 +90,6 @@ CONTINUOUS = 0.1  # distinct values for each row, at least, of a continuous colu
 GROUPED = 200_000  # rows that are put into blocks
 
 IN_ORDER = 0.9  # of the steps of a clock go forward
-SAMPLES = 60  # seconds; rows that are closer are samples of a sensor
 CLOCK = re.compile(
     r"t|ts|time|.*[\W_]time|time[\W_].*|.*timestamp.*|date|datetime|.*seconds?|secs?|ms|millis\w*"
     r"|year|month|week|day|hour|hr|minute",
@@ -99,6 +101,10 @@ CALENDAR = {
     *("mon", "tue", "wed", "thu", "fri", "sat", "sun", ""),
 }
 SINGLE = float(np.finfo(np.float32).eps)
+RESTARTS = 4  # of a clock, so that there are five recordings
+LAST = 0.2  # of the rows, the last in time
+LEAST_WORSE = 0.1  # than on rows at random
+
 FEW_STEPS = 16  # of single precision, that a standard deviation may be
 
 
@@ -107,6 +113,7 @@ def check(
     y: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     *,
+    time: ArrayLike | None = None,
     task: Task = "auto",
     categorical: Categorical = "auto",
 ) -> CheckReport:
@@ -117,6 +124,7 @@ def check(
     X : the inputs (rows, features), an array or a table; of windows the target alone is looked at.
     y : the target: values, or the labels of classes; without it the inputs alone are looked at.
     groups : the user or recording of each row, if `fit` gets them.
+    time : a number or a date of each row, if the last rows in time are to be held out.
     task : "auto" takes text, yes/no and whole numbers with at most 20 values as classes.
     categorical : inputs that are categories, as for the estimators.
 
@@ -133,8 +141,9 @@ def check(
     labels = None
     if groups is not None:
         labels = np.unique(groups_of(groups, table.rows), return_inverse=True)[1].reshape(-1)
+    when = None if time is None else checked_times(time, table.rows)
     with np.errstate(all="ignore"):  # values near the ends of float64
-        return _Check(table, target, labels).report()
+        return _Check(table, target, labels, when).report()
 
 
 @dataclass(frozen=True)
@@ -165,11 +174,11 @@ class _Target:
     @classmethod
     def of(cls, y: ArrayLike, task: Task) -> _Target:
         try:
-            array = plain("y", y, LABELS if task != "regression" else "numbers")
+            array = plain("y", y, LABELS if task != "regression" else NUMBERS)
         except InputError:
             if task != "auto":
                 raise
-            array = plain("y", y, "numbers")  # beyond those that number classes
+            array = plain("y", y, NUMBERS)  # beyond those that number classes
         classes = task == "classification"
         if task == "auto":
             classes = array.dtype.kind in "OUb" or (
@@ -205,6 +214,17 @@ class _Column:
     kind: Literal["number", "category", "time"]
     clock: Floats | None = None  # of text that is dates, in seconds
     calendar: bool = False  # of names of months or days of the week
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the values are dates or times."""
+        return self.kind == "time" or self.clock is not None
+
+    @property
+    def seconds(self) -> Floats:
+        """The values as times: of dates in seconds, of numbers in their own unit."""
+        values = self.values if self.clock is None else self.clock
+        return values.astype(np.float64)
 
     @cached_property
     def whole(self) -> bool:
@@ -320,13 +340,21 @@ def _natural(text: str) -> list[tuple[int, int, str]]:
 class _Check:
     """All tests of one table."""
 
-    def __init__(self, table: _Table, target: _Target, groups: Integers | None) -> None:
+    def __init__(
+        self,
+        table: _Table,
+        target: _Target,
+        groups: Integers | None,
+        time: NDArray[Any] | None = None,
+    ) -> None:
         self.table, self.target, self.given = table, target, groups
         self.rng = np.random.default_rng(0)
         self.found: list[Finding] = []
         self.groups: NDArray[Any] | None = None
         self.group_column: str | None = None
         self.leave_out: list[str] = []
+        self.time = time
+        self.time_column: str | None = None
         rows = table.rows
         self.sample: Integers = self.rng.permutation(rows)[:MOST_ROWS]
         self.numbers = [one for one in table.columns if one.kind == "number"]
@@ -378,7 +406,9 @@ class _Check:
                     self._entities(others)
             if usable or not self.target.outputs:
                 self._time_order(others)
-            if self.given is None and self.groups is None:
+            if usable and self.time is not None:
+                self._time_split(others)
+            if self.given is None and self.groups is None and self.time is None:
                 self._near_copies(others)
         order = {"error": 0, "warning": 1, "info": 2}
         return CheckReport(
@@ -388,6 +418,8 @@ class _Check:
             task=self.target.task,
             groups=self.groups,
             group_column=self.group_column,
+            time=self.time,
+            time_column=self.time_column,
             leave_out=tuple(self.leave_out),
         )
 
@@ -850,23 +882,72 @@ class _Check:
             return
         shown = self.said(*alike) if alike else ""
         what = " and ".join([shown] * bool(alike) + ["the target"] * runs)
-        step, time = _seconds(clock, rows), self.option("time", clock)
+        step, time = (
+            step_of(clock.name, clock.seconds[rows], clock.is_dated),
+            self.option("time", clock),
+        )
+        again, cure = self._follow(clock), cure_of_order(step)
+        if again >= RESTARTS:
+            cure += " Rows between two restarts are a recording: keep them together (groups=)."
+        where = f", which starts again {again} times," if again else ","
         windows = "--sensor NAME=COLUMNS --window 5s --hop 1s --by RECORDING"
         self.add(
             "time-order",
             "warning",
-            f"rows are in the order of {self.said(clock)}, and {what} hardly change from row to "
-            "row; a random split tests the model on rows between those that it was trained on",
-            _time_cure(step),
+            f"rows are in the order of {self.said(clock)}{where} and {what} hardly change from row "
+            "to row; a random split tests the model on rows between those that it was trained on",
+            cure,
             clock,
             option=f"{time} {windows}" if step is not None and step < SAMPLES else time,
+        )
+
+    def _follow(self, clock: _Column) -> int:
+        """Keep the time of each row, or the recordings between restarts; return their number."""
+        values = clock.seconds
+        there = np.isfinite(values)
+        steps = np.diff(values[there])
+        again = int((steps < 0).sum())
+        if again == 0 and there.all() and self.time is None:
+            self.time, self.time_column = values, clock.name
+        elif again >= RESTARTS and self.groups is None and self.given is None:
+            number = np.zeros(len(values), dtype=np.int64)
+            number[np.flatnonzero(there)[1:][steps < 0]] = 1
+            self.groups = np.cumsum(number)
+        return again
+
+    def _time_split(self, columns: Sequence[_Column]) -> None:
+        """Say how much worse trees are on the last rows in time than on rows at random."""
+        assert self.time is not None
+        rows = np.sort(self.sample)
+        later = last_rows(self.time[rows], LAST)
+        chance = np.zeros(len(rows), dtype=bool)
+        chance[self.rng.permutation(len(rows))[: later.sum()]] = True
+        others = [one for one in columns if one.kind != "time" and one.name != self.time_column]
+        if not others or later.sum() < FEWEST_ROWS or (~later).sum() < FEWEST_ROWS:
+            return
+        X, y = _matrix(others, rows), self.target.responses(rows)
+        errors = [np.abs(held_out_residuals(X, y, held)).mean(axis=1) for held in (later, chance)]
+        last, usual = (float(one.mean()) for one in errors)
+        spread = float(np.sqrt(sum(one.var() / len(one) for one in errors)))
+        worse = last - usual > max(2 * spread, LEAST_WORSE * usual)
+        change = f"{last / usual - 1:+.0%}" if usual > 0 else "more"
+        unit = "" if self.target.is_classes else " standard deviations of the target"
+        self.add(
+            "time-split",
+            "warning" if worse else "info",
+            f"on the last fifth of the time boosted trees have a mean absolute error of {last:.3g}"
+            f"{unit}, on a random fifth {usual:.3g} ({change})",
+            "Metrics on rows at random are too good for rows to come; hold out the last ones "
+            "(time=)."
+            if worse
+            else "",
         )
 
     def _is_clock(self, one: _Column, rows: slice) -> bool:
         """Tell whether a column is a time that goes on for most rows; it may start again."""
         if one.kind == "category" and one.clock is None:
             return False
-        values = (one.values if one.clock is None else one.clock)[rows].astype(np.float64)
+        values = one.seconds[rows]
         values = values[np.isfinite(values)]
         if len(values) < ORDERED_ROWS:
             return False
@@ -876,52 +957,13 @@ class _Check:
             (steps >= 0).mean() >= IN_ORDER and forward.mean() > 0.5
         ):
             return False
-        dated = one.kind == "time" or one.clock is not None
-        if dated or (self.table.named and CLOCK.fullmatch(one.name.strip())):
+        if one.is_dated or (self.table.named and CLOCK.fullmatch(one.name.strip())):
             return True
         # Without a name that says so, a clock is what starts again after regular steps.
         if forward.all() or self.table.named:
             return False
         low, middle, high = np.quantile(steps[forward], (0.25, 0.5, 0.75))
         return bool(high - low < 0.5 * middle)
-
-
-def _time_cure(step: float | None) -> str:
-    """Return what to do about rows in order, by the step of their clock in seconds."""
-    if step is not None and step < SAMPLES:
-        return "Cut windows of several seconds (rdeepsense.windows), and keep recordings together."
-    test = "Hold out the last part of the time as a test (a chronological hold-out)"
-    if step is None:
-        return f"{test}, and use earlier values (lags) as inputs where they are known."
-    if step < 3_600:
-        return f"{test}, and use means over longer windows or lags as inputs."
-    return f"{test}, and use lags (values of the days or hours before) as inputs."
-
-
-def _seconds(clock: _Column, rows: slice) -> float | None:
-    """Return the step of a clock in seconds; None where its unit is not known."""
-    values = (clock.values if clock.clock is None else clock.clock)[rows].astype(np.float64)
-    steps = np.diff(values[np.isfinite(values)])
-    step = float(np.median(steps[steps > 0]))
-    name = clock.name.lower()
-    if clock.kind == "time" or clock.clock is not None or re.search(r"second|sec\b|secs", name):
-        return step
-    if re.fullmatch(r"ms|millis\w*|.*_ms", name):
-        return step / 1e3
-    for unit, size in (
-        ("year", 3.2e7),
-        ("month", 2.6e6),
-        ("week", 6e5),
-        ("day", 86_400.0),
-        ("hour", 3_600.0),
-        ("hr", 3_600.0),
-        ("minute", 60.0),
-        ("date", 86_400.0),
-    ):
-        if name == unit:
-            return step * size
-    # Without a unit, fractions are of seconds, as sensors count.
-    return step if name in ("t", "time") and 0 < step < 1 else None
 
 
 def _same_parts(one: Integers, other: Integers) -> bool:

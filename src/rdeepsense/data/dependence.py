@@ -95,22 +95,28 @@ def purity_in_order(x: Floats, y: Integers) -> float:
 
 def tree_residuals(X: Floats, responses: Floats) -> Floats:
     """Return the out-of-fold residuals of boosted trees."""
-    from sklearn.ensemble import HistGradientBoostingRegressor  # late: it takes long to import
-
     fold = np.random.default_rng(0).permutation(len(X)) % FOLDS
     found = np.empty_like(responses)
     for held in range(FOLDS):
-        train, test = fold != held, fold == held
-        for k in range(responses.shape[1]):
-            trees = HistGradientBoostingRegressor(
-                max_iter=30,
-                learning_rate=0.2,
-                max_leaf_nodes=8,
-                min_samples_leaf=max(2, min(20, len(X) // 50)),
-                early_stopping=False,
-                random_state=0,
-            ).fit(X[train], responses[train, k])
-            found[test, k] = responses[test, k] - trees.predict(X[test])
+        found[fold == held] = held_out_residuals(X, responses, fold == held)
+    return found
+
+
+def held_out_residuals(X: Floats, responses: Floats, held: Booleans) -> Floats:
+    """Return the residuals of boosted trees on rows that they were not trained on."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # late: it takes long to import
+
+    found = np.empty((int(held.sum()), responses.shape[1]))
+    for k in range(responses.shape[1]):
+        trees = HistGradientBoostingRegressor(
+            max_iter=30,
+            learning_rate=0.2,
+            max_leaf_nodes=8,
+            min_samples_leaf=max(2, min(20, len(X) // 50)),
+            early_stopping=False,
+            random_state=0,
+        ).fit(X[~held], responses[~held, k])
+        found[:, k] = responses[held, k] - trees.predict(X[held])
     return found
 
 

@@ -13,6 +13,7 @@ from rdeepsense.arrays import Floats
 from rdeepsense.data.findings import Finding
 from rdeepsense.data.kinds import groups_of
 from rdeepsense.data.splits import Part, counted, distinct, evenly, validation_fraction
+from rdeepsense.data.times import checked_times
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.windowing.recipe import Recipe
@@ -42,6 +43,7 @@ class FitRows:
     groups: NDArray[Any] | None = field(default=None, kw_only=True)
     aside_groups: NDArray[Any] | None = field(default=None, kw_only=True)  # of the rows set aside
     recipe: Recipe | None = field(default=None, kw_only=True)  # of rows that are windows of a log
+    in_time: bool = field(default=False, kw_only=True)  # whether the last rows in time validate
     findings: tuple[Finding, ...] = field(default=(), kw_only=True)  # of the check of the data
     runs: Sequence[slice] | None = field(default=None, kw_only=True)  # rows that are one hop apart
 
@@ -65,12 +67,20 @@ def split_rows(
     classes: bool,
     set_aside: bool,
     seed: int,
+    time: ArrayLike | None = None,
 ) -> FitRows:
-    """Hold validation rows out of the table; whole groups, where there are groups."""
+    """Hold validation rows out of the table: whole groups, or the last by their time."""
     labels = y if classes else None
     if groups is not None:
         groups = groups_of(groups, len(X))
     rows = distinct(X, y, weight, groups)
+    if time is not None:
+        times, aside = checked_times(time, len(X)), None
+        if set_aside:
+            rows, aside = rows.hold_out_last(SET_ASIDE, times)
+        train, held = rows.hold_out_last(validation_fraction(len(rows)), times)
+        own = _taken(X, y, aside)
+        return FitRows(X, y, rows, train, X, y, held, labels, True, seed, own, in_time=True)
     share = SET_ASIDE if groups is None else share_of_groups(rows.blocks)
     rows, aside = _set_aside(rows, set_aside, seed, labels, share)
     train, held = rows.hold_out(validation_fraction(len(rows)), seed, labels)
@@ -100,10 +110,13 @@ def with_validation(
     return FitRows(X, y, rows, rows, *validation, held, labels, False, seed, _taken(X, y, aside))
 
 
-def check_one_split(validation: object, groups: object) -> None:
+def check_one_split(validation: object, groups: object, time: object = None) -> None:
     """Refuse two ways to split."""
     if validation is not None and groups is not None:
         raise InputError("give groups or validation, not both: groups only split off validation")
+    for name, other in (("validation", validation), ("groups", groups)):
+        if time is not None and other is not None:
+            raise InputError(f"give time or {name}, not both: each of them splits off validation")
 
 
 def share_of_groups(groups: int) -> float:

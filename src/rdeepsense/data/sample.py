@@ -35,4 +35,5 @@ def sampled(rows: FitRows, most: int, trained: int) -> FitRows:
         encoding=rows.encoding,
         groups=rows.groups,
         recipe=rows.recipe,
+        in_time=rows.in_time,
     )

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Booleans, Floats, Integers
+from rdeepsense.data.times import last_rows
 from rdeepsense.errors import InputError
 
 Hashes = NDArray[np.uint64]
@@ -80,6 +81,11 @@ class Part:
         if not chosen.any():
             chosen[np.random.default_rng(seed).integers(len(chosen))] = True
         held = chosen[number]
+        return self[~held], self[held]
+
+    def hold_out_last(self, fraction: float, time: NDArray[Any]) -> tuple[Part, Part]:
+        """Return the rest, and about a `fraction` of the rows: the last by the table's `time`."""
+        held = last_rows(time[self.index], fraction)
         return self[~held], self[held]
 
     def folds(self, count: int, seed: int, labels: NDArray[Any] | None = None) -> Integers:

@@ -102,12 +102,14 @@ class DistributionEstimator(BaseEstimator):
         groups: ArrayLike | str | None = None,
         memory: int = 2**30,
         engine: Ray | None = None,
+        *,
+        time: ArrayLike | None = None,
     ) -> Self:
         """Train on X (rows, features) and y; returns self.
 
         A part of the rows is held out to choose the best step and the calibration; `groups` (a
-        user or record per row) keeps each group on one side, `validation=(X, y)` brings rows of
-        your own instead.
+        user or record per row) keeps each group on one side, `time` (a number or date per row)
+        holds out the last rows in time, `validation=(X, y)` brings rows of your own instead.
 
         X may be a folder of Parquet files, or one file, with y the name of the target column, or a
         list of names, `groups` the name of a column, and every other column an input. Its rows are
@@ -126,13 +128,15 @@ class DistributionEstimator(BaseEstimator):
         are left out.
         """
         train = self._training(checked_engine(engine))
+        if time is not None and isinstance(X, str | os.PathLike | ParquetTable | Windows):
+            raise InputError("time is for a table in memory; give groups, or validation")
         if isinstance(X, str | os.PathLike | ParquetTable):
             rows, target, missing = self._read(X, y, sample_weight, validation, groups, memory)
         else:
             recipe = X.recipe if isinstance(X, Windows) else None
             if isinstance(X, Windows) and groups is None and validation is None:
                 groups, sample_weight = _recordings(X, sample_weight)
-            rows, target, missing = self._split(X, y, sample_weight, validation, groups)
+            rows, target, missing = self._split(X, y, sample_weight, validation, groups, time)
             runs = X.runs if isinstance(X, Windows) else None
             rows = replace(rows, recipe=recipe, runs=runs)
             if recipe is not None:
@@ -152,6 +156,7 @@ class DistributionEstimator(BaseEstimator):
         sample_weight: ArrayLike | None,
         validation: tuple[ArrayLike, ArrayLike] | None,
         groups: ArrayLike | None,
+        time: ArrayLike | None = None,
     ) -> tuple[FitRows, Target, str]:
         """Check a table in memory, encode its targets, and split its rows."""
         table, known = first_inputs(self, X, self.missing, self.categorical)
@@ -159,15 +164,16 @@ class DistributionEstimator(BaseEstimator):
         target, encoded = self.target_type.of(y, len(table), weight)
         target = replace(target, names=names.of_target(y))
         ways = (target.is_classes, self._after().set_aside, self._seed())
-        check_one_split(validation, groups)
-        found = self._found(X, target, encoded, groups)
-        if validation is not None or _is_category(found.group_column, known, feature_names(self)):
+        check_one_split(validation, groups, time)
+        found = self._found(X, target, encoded, groups, time)
+        is_split = validation is not None or time is not None
+        if is_split or _is_category(found.group_column, known, feature_names(self)):
             found = replace(found, groups=None)
         found.warn(stacklevel=3)
         if groups is None:
             groups = found.groups
         if validation is None:
-            rows = split_rows(table, encoded, weight, groups, *ways)
+            rows = split_rows(table, encoded, weight, groups, *ways, time)
         else:
             pair = self._further_rows("validation", validation, known, target)
             rows = with_validation(table, encoded, weight, pair, *ways)
@@ -182,13 +188,14 @@ class DistributionEstimator(BaseEstimator):
         target: Target,
         encoded: NDArray[Any],
         groups: ArrayLike | None,
+        time: ArrayLike | None,
     ) -> CheckReport:
         """Check the data, if that is wanted."""
         if not self.check:
             return CheckReport(findings=(), rows=len(encoded), inputs=0, task=None)
         labels = encoded if target.classes is None else target.classes[encoded]
         task: Task = "regression" if target.classes is None else "classification"
-        return check(X, labels, groups, task=task, categorical=self.categorical)
+        return check(X, labels, groups, time=time, task=task, categorical=self.categorical)
 
     def _read(
         self,

@@ -28,7 +28,7 @@ from rdeepsense.fitting.gp_models import GP
 from rdeepsense.fitting.gp_prior import GPSchedule
 from rdeepsense.fitting.gp_variational import learn_classes, learn_sparse
 from rdeepsense.fitting.process import Process
-from rdeepsense.fitting.records import TrainingReport
+from rdeepsense.fitting.records import LAST_ROWS, TrainingReport
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
@@ -145,6 +145,8 @@ def _learn(
         "noise": float(gp.noise),
     }
     validated = "validation rows" if rows.split_off else "validation rows given"
+    if rows.in_time:
+        validated = LAST_ROWS
     report = TrainingReport(rows.seed, len(part), len(rows.validation), validated, details)
     return Process(gp, kind, target.outputs if target.is_classes else None), report
 

@@ -60,6 +60,7 @@ class TrainingReport:
         )
 
 
+LAST_ROWS = "the last rows in time"
 THEN_ALL_ROWS = "validation rows, then trained on all rows"
 _KNOWN = ("seed", "rows", "validation_rows", "validated")
 

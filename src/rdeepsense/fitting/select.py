@@ -32,7 +32,7 @@ from rdeepsense.fitting.group_choice import can_choose, choose_by_groups
 from rdeepsense.fitting.ladder import FEW_ROWS, ladder
 from rdeepsense.fitting.leaderboard import Leaderboard
 from rdeepsense.fitting.length_search import LengthSearch
-from rdeepsense.fitting.records import THEN_ALL_ROWS, TriedArchitecture
+from rdeepsense.fitting.records import LAST_ROWS, THEN_ALL_ROWS, TriedArchitecture
 from rdeepsense.fitting.trainer import HeldOutPredictions, Length, TrainedModel, Trainer
 from rdeepsense.fitting.window_ladder import is_dear
 from rdeepsense.networks import Architecture
@@ -48,6 +48,7 @@ def select(trainer: Trainer) -> TrainedModel:
     """Train the grid of the specification and return the best candidate's networks."""
     grid, criterion = trainer.spec.grid, trainer.spec.criterion
     few = len(trainer.rows.validation) < FEW_VALIDATION_ROWS and trainer.rows.split_off
+    few = few and not trainer.rows.in_time  # folds would judge rows by those after them
     is_open = trainer.spec.open_architecture
     architectures = _offered(trainer) if is_open else ()
     fold = (len(grid) > 1 or is_open) and few and criterion == "nll" and trainer.can_fold
@@ -168,7 +169,8 @@ def _on_all_rows(trainer: Trainer, trained: TrainedModel, lengths: LengthSearch)
     if trainer.interrupted:
         return trained
     report = trainer.report(record, schedule, slice(None), len(part), held)
-    report = replace(report, validated=THEN_ALL_ROWS)
+    how = f"{LAST_ROWS}, then trained on all rows" if trainer.rows.in_time else THEN_ALL_ROWS
+    report = replace(report, validated=how)
     return replace(trained, networks=tuple(networks), trained_on=part, training=report)
 
 

@@ -30,7 +30,7 @@ from rdeepsense.fitting.candidates import Candidate, Trial
 from rdeepsense.fitting.device_budget import TrainedNetwork
 from rdeepsense.fitting.left_out import LeftOut
 from rdeepsense.fitting.passes import Forward
-from rdeepsense.fitting.records import Selection, TrainingReport
+from rdeepsense.fitting.records import LAST_ROWS, Selection, TrainingReport
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.target import Target
 from rdeepsense.heads import head_named
@@ -313,6 +313,8 @@ class Trainer:
         }
         seed = details.pop("seed")
         validated = "validation rows" if self.rows.split_off else "validation rows given"
+        if self.rows.in_time:
+            validated = LAST_ROWS
         if self.copies:
             details["copies_with_holes"] = self.copies
         return TrainingReport(seed, rows, held, validated, details)

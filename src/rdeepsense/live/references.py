@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from rdeepsense.adaptation.alarm import FEWEST_REFERENCE, Alarm
-from rdeepsense.fitting.records import THEN_ALL_ROWS
 from rdeepsense.live.classes import Classes
 from rdeepsense.live.numbers import Numbers
 from rdeepsense.live.row_pass import RowPass
@@ -30,7 +29,7 @@ def alarms(run: RowPass, target: Numbers | Classes, settings: Settings) -> dict[
     dist = fitted.distribution(X)
     truths = np.asarray(y, np.float64).reshape(len(y), -1)
     validated = fitted.training.validated
-    if validated == THEN_ALL_ROWS or "cross" in validated:
+    if "then trained on all rows" in validated or "cross" in validated:
         if truths.shape[1] > 1:
             return found
         truths = np.asarray(dist.sample(1, 0)[0], np.float64).reshape(truths.shape)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from rdeepsense.batch.distribution import predict_many
 from rdeepsense.data.checks import check_length
 from rdeepsense.data.kinds import groups_of
+from rdeepsense.data.times import checked_times
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.estimators.loading import Estimator
@@ -26,7 +27,7 @@ from rdeepsense.reporting.importance import importances
 from rdeepsense.reporting.peers import compare, simple_models, trees_of
 from rdeepsense.reporting.per_target import by_target
 from rdeepsense.reporting.sections import Material, sections
-from rdeepsense.reporting.subject import Subject, checked_times
+from rdeepsense.reporting.subject import Subject
 from rdeepsense.reporting.verdict import Constant, Verdict, judge_each
 
 FEWEST_ROWS = 20

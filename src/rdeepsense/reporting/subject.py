@@ -7,12 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rdeepsense.arrays import Booleans, Floats, Integers
-from rdeepsense.data.checks import check_length
 from rdeepsense.distributions import AnyDistribution, Categorical
-from rdeepsense.errors import InputError
 from rdeepsense.plot.curves import uncertainty_and_loss
 
 LEVEL = 0.9  # of the intervals that are counted
@@ -93,18 +91,3 @@ class Subject:
         """The rows in the order of their time, those of one time as they stand."""
         assert self.time is not None
         return np.argsort(self.time, kind="stable")
-
-
-def checked_times(time: ArrayLike, rows: int) -> NDArray[Any]:
-    """Return numbers or dates, one for each row."""
-    values = np.asarray(time)
-    check_length("time", len(values), rows)
-    if values.dtype.kind not in "iufM" or values.ndim != 1:
-        raise InputError(
-            f"time is of {values.dtype} with shape {values.shape}; accepted: a number or a date "
-            "for each row"
-        )
-    if (values != values).any():
-        place = int(np.argmax(values != values))
-        raise InputError(f"time lacks a value in row {place} (the first row is 0)")
-    return values

@@ -47,3 +47,17 @@ def times_of(frame: pl.DataFrame, name: str) -> pl.Series:
             f"(the first row is 0), which holds {frame[name][row]!r:.60}"
         )
     return series
+
+
+def moments_of(frame: pl.DataFrame, name: str) -> pl.Series:
+    """Return a column of times, called as it is, as numbers or dates; durations are in seconds."""
+    import polars as pl
+
+    series = times_of(frame, name)
+    if series.dtype == pl.Duration:
+        series = series.dt.total_microseconds() / 1e6
+    elif series.dtype == pl.Time:
+        series = series.cast(pl.Int64) / 1e9
+    elif series.dtype == pl.Date:
+        series = series.cast(pl.Datetime)
+    return series.alias(name)
