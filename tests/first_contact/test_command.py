@@ -11,14 +11,7 @@ import polars as pl
 
 from rdeepsense.data.check import check
 
-Run = Callable[..., Any]
-
-
-def done(run: Run, *args: object) -> tuple[str, str]:
-    """Run a command that succeeds; returns what it printed."""
-    found = run(*args)
-    assert found.code == 0, found.err
-    return found.out, found.err
+Run = Callable[..., tuple[str, str]]
 
 
 def recordings(rng: np.random.Generator) -> pl.DataFrame:
@@ -34,7 +27,7 @@ def recordings(rng: np.random.Generator) -> pl.DataFrame:
 
 def test_findings_are_printed_with_their_cure(run: Run, rng: np.random.Generator) -> None:
     recordings(rng).write_csv("leak.csv")
-    out, _ = done(run, "check", "leak.csv", "--target", "activity")
+    out, _ = run("check", "leak.csv", "--target", "activity")
     assert "task      classification: activity is not numeric" in out
     [row] = [line for line in out.splitlines() if line.lstrip().startswith("warning")]
     assert "rec       Column 'rec': each of its 40 levels" in row
@@ -45,7 +38,7 @@ def test_several_tables_and_json(run: Run, rng: np.random.Generator) -> None:
     leak = recordings(rng)
     leak.write_csv("leak.csv")
     recordings(rng).drop("rec").write_parquet("fine.parquet")
-    out, err = done(run, "check", "leak.csv", "fine.parquet", "--target", "activity", "--json", "-")
+    out, err = run("check", "leak.csv", "fine.parquet", "--target", "activity", "--json", "-")
     one, other = json.loads(out)["tables"]
     same = check(leak.drop("activity"), leak["activity"]).to_json()
     assert one == {"table": "leak.csv", **same}
@@ -57,7 +50,7 @@ def test_several_tables_and_json(run: Run, rng: np.random.Generator) -> None:
 def test_groups_and_roles_of_columns_are_options(run: Run, rng: np.random.Generator) -> None:
     recordings(rng).write_csv("leak.csv")
     for more in (("--groups", "rec"), ("--ignore", "rec")):
-        out, _ = done(run, "check", "leak.csv", "--target", "activity", *more)
+        out, _ = run("check", "leak.csv", "--target", "activity", *more)
         assert "each of its 40 levels" not in out
 
 
@@ -66,7 +59,7 @@ def test_without_a_target_the_columns_are_checked(run: Run, rng: np.random.Gener
     day = np.arange("2020-01-01", "2021-02-04", dtype="datetime64[D]")
     columns: dict[str, Any] = {"when": day.astype(str), "x": walk[:, 0], "y": walk[:, 1]}
     pl.DataFrame(columns).write_csv("days.csv")
-    out, _ = done(run, "check", "days.csv", "--json", "-")
+    out, _ = run("check", "days.csv", "--json", "-")
     [table] = json.loads(out)["tables"]
     assert table["task"] is None
     assert [one["code"] for one in table["findings"]] == ["time-order"]
@@ -77,8 +70,8 @@ def test_identifiers_that_are_left_out_are_no_findings(run: Run, rng: np.random.
     x = rng.normal(size=200)
     table = pl.DataFrame({"nr": np.arange(200), "x": x, "y": x + rng.normal(size=200)})
     table.write_csv("table.csv")
-    out, _ = done(run, "check", "table.csv", "--target", "y")
+    out, _ = run("check", "table.csv", "--target", "y")
     assert "left out  nr: whole numbers in order" in out
     assert "findings  none" in out
-    out, _ = done(run, "check", "table.csv", "--target", "y", "--input", "nr")
+    out, _ = run("check", "table.csv", "--target", "y", "--input", "nr")
     assert "numbers of rows or times" in " ".join(out.split())

@@ -11,21 +11,14 @@ import polars as pl
 
 import rdeepsense as rds
 
-Run = Callable[..., Any]
-
-
-def done(run: Run, *args: object) -> tuple[str, str]:
-    """Run a command that succeeds; returns what it printed."""
-    found = run(*args)
-    assert found.code == 0, found.err
-    return found.out, found.err
+Run = Callable[..., tuple[str, str]]
 
 
 def fitted(run: Run, table: pl.DataFrame, *options: object, target: str = "y") -> Any:
     """Fit a table quickly; returns what `--json` says."""
     table.write_csv("table.csv")
     quick = ("--quick", "--epochs", 15, "-o", "m.st", "--overwrite", "--json", "-")
-    out, _ = done(run, "fit", "table.csv", "--target", target, *quick, *options)
+    out, _ = run("fit", "table.csv", "--target", target, *quick, *options)
     return json.loads(out)
 
 
@@ -67,7 +60,7 @@ def test_a_copy_of_the_target_overrules_the_verdict(run: Run, rng: np.random.Gen
     found = fitted(run, table)
     assert codes(found) == ["target-copy"]
     assert found["verdict"]["y"]["distrust"].startswith("Cannot be trusted: Column 'copy'")
-    out, _ = done(run, "evaluate", "m.st", "table.csv")
+    out, _ = run("evaluate", "m.st", "table.csv")
     assert "verdict   cannot be trusted (skill strong" in out
     known = fitted(run, table, "--input", "copy")
     assert known["verdict"]["y"]["distrust"] is None

@@ -15,14 +15,7 @@ import rdeepsense as rds
 from rdeepsense.data.splits import distinct
 from rdeepsense.data.times import checked_times, last_rows
 
-Run = Callable[..., Any]
-
-
-def done(run: Run, *args: object) -> tuple[str, str]:
-    """Run a command that succeeds; returns what it printed."""
-    found = run(*args)
-    assert found.code == 0, found.err
-    return found.out, found.err
+Run = Callable[..., tuple[str, str]]
 
 
 QUICK = ("--quick", "--epochs", 10, "-o", "m.st", "--overwrite", "--json", "-")
@@ -97,7 +90,7 @@ def test_fit_holds_out_the_last_rows(rng: np.random.Generator) -> None:
 
 def fitted(run: Run, table: pl.DataFrame, *options: object, target: str = "high") -> Any:
     table.write_csv("table.csv")
-    out, err = done(run, "fit", "table.csv", "--target", target, *QUICK, *options)
+    out, err = run("fit", "table.csv", "--target", target, *QUICK, *options)
     return json.loads(out), err
 
 
