@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from types import ModuleType
 
 
@@ -58,6 +59,19 @@ class InterruptedTraining(UserWarning):
     Turn it into an error where a half-trained model is no result:
     `warnings.simplefilter("error", InterruptedTraining)`.
     """
+
+
+def nearest(name: object, names: Iterable[object]) -> str:
+    """Return " (did you mean 'temp_max'?)" for the name that is most like one; nothing for none."""
+    from difflib import get_close_matches
+
+    plain = {_plain(known): str(known) for known in names}
+    found = get_close_matches(_plain(name), plain, n=1, cutoff=0.7)
+    return f" (did you mean {plain[found[0]]!r}?)" if found else ""
+
+
+def _plain(name: object) -> str:
+    return "".join(letter for letter in str(name).casefold() if letter.isalnum())
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -51,7 +51,8 @@ def test_a_model_a_folder_and_nothing_as_a_table(run, csv: Path, tmp_path: Path)
         for command in (("fit",), ("predict", "model.safetensors")):
             target = ("--target", "y") if command[0] == "fit" else ()
             result = run(*command, table, *target)
-            assert (result.code, result.err) == (1, f"error: {table}: {problem}\n")
+            hint = "; no *.parquet is in it" * ((table, command[0]) == (".", "predict"))
+            assert (result.code, result.err) == (1, f"error: {table}: {problem}{hint}\n")
 
 
 def test_semicolons_a_byte_order_mark_and_blank_lines_at_the_end(run, tmp_path: Path) -> None:

@@ -87,4 +87,4 @@ def test_an_empty_folder_is_named(command: Callable[..., Any], model: Any, tmp_p
     (tmp_path / "none").mkdir()
     done = command("predict", "m.st", "none", "-o", "out")
     assert done.code == 1
-    assert "none: is a folder without a Parquet file (*.parquet)" in done.err
+    assert "none: is a folder, not a table; no *.parquet is in it" in done.err

@@ -171,8 +171,10 @@ def test_a_row_by_name(named: Any, kind: str) -> None:
 
 
 def test_a_row_by_other_names_is_refused(named: Any, model: Any) -> None:
-    with pytest.raises(rds.InputError, match="x lacks 'c' and has 'd'; the inputs are a, b, c"):
+    with pytest.raises(rds.InputError, match="x lacks 'c' and has 'd', .*; the inputs are a, b, c"):
         named.live().predict({"a": 1.0, "b": 2.0, "d": 3.0})
+    with pytest.raises(rds.InputError, match="x has 'd', which is no input"):
+        named.live().predict({"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0})
     with pytest.raises(rds.InputError, match="does not know the names of its inputs"):
         model.live().predict({"a": 1.0, "b": 2.0, "c": 3.0})
     for values in (pd.Series([0.5, -1.0, 2.0]), pl.Series([0.5, -1.0, 2.0])):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rdeepsense.batch.known import Known
 from rdeepsense.data.parquet import ArrowColumn, ArrowTable, labels, numbers
 from rdeepsense.encoding import Category
-from rdeepsense.errors import InputError, require
+from rdeepsense.errors import InputError, nearest, require
 
 
 def input_names(known: Known, columns: Sequence[str], aside: Sequence[str]) -> list[str]:
@@ -28,7 +28,8 @@ def input_names(known: Known, columns: Sequence[str], aside: Sequence[str]) -> l
     for name in known.names:
         if name not in there:
             raise InputError(
-                f"the model needs the column {name!r}; the files have {', '.join(columns)}"
+                f"the model needs the column {name!r}{nearest(name, columns)}; the files have "
+                f"{', '.join(columns)}"
             )
     return list(known.names)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rdeepsense.cli.reading.numbers import Strays, read_with
 from rdeepsense.cli.reading.roles import assign
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,7 +105,8 @@ def check_known(frame: pl.DataFrame, names: Sequence[str], option: str) -> None:
     for name in names:
         if name not in known:
             raise InputError(
-                f"{option} {name!r}: there is no such column; the table has {some(columns)}"
+                f"{option} {name!r}: there is no such column{nearest(name, columns)}; "
+                f"the table has {some(columns)}"
             )
         if name in seen:
             raise InputError(f"{option} {name!r}: is named twice")

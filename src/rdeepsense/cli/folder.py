@@ -12,7 +12,7 @@ from rdeepsense.cli.reading.ids import FEWEST_ROWS, is_named_id
 from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.targets import MOST_CLASSES, check_classes
 from rdeepsense.cli.scores import NAMES, ClosingScores, Score, Scores, score_table
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 from rdeepsense.storage import Remote
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class Folder:
         for option, name in asked + [("--input", name) for name in forced]:
             if name is not None and name not in source.columns:
                 raise InputError(
-                    f"{option} {name!r}: there is no such column; the files have "
-                    f"{some(list(source.columns))}"
+                    f"{option} {name!r}: there is no such column{nearest(name, source.columns)}; "
+                    f"the files have {some(list(source.columns))}"
                 )
         dropped = {
             name: kind if kind not in NUMERIC else f"an id by its name; --input {name} takes it"

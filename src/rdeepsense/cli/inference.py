@@ -11,7 +11,7 @@ from rdeepsense.cli.columns import inputs_of, is_numeric, report_assumed, report
 from rdeepsense.cli.reading.dates import source_of, with_dates
 from rdeepsense.cli.reading.numbers import NumbersInText, Strays, numbers_in, read_with
 from rdeepsense.cli.reading.table import Table
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +81,8 @@ def model_inputs(
                 source = source_of(name)
                 needed = repr(name) if source is None else f"{source!r}, for {name!r}"
                 raise InputError(
-                    f"the model needs the column {needed}; the table has {some(columns)}"
+                    f"the model needs the column {needed}{nearest(source or name, columns)}; "
+                    f"the table has {some(columns)}"
                 )
     texts = model_categories(model)
     frame, found = _numbers(frame, [n for n in used if n not in texts], table.comma_separated)

@@ -18,7 +18,7 @@ from rdeepsense.cli.reading.blocks import BlockedCsv, NotInBlocksError
 from rdeepsense.cli.reading.numbers import NAMED, Strays
 from rdeepsense.cli.terminal import Terminal
 from rdeepsense.data.parquet import NUMBER, ArrowTable, ParquetTable
-from rdeepsense.errors import InputError, require
+from rdeepsense.errors import InputError, nearest, require
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,8 @@ def _check_ids(ids: Sequence[str], columns: Sequence[str]) -> None:
     for name in ids:
         if name not in columns:
             raise InputError(
-                f"--id {name!r}: there is no such column; the table has {some(columns)}"
+                f"--id {name!r}: there is no such column{nearest(name, columns)}; "
+                f"the table has {some(columns)}"
             )
 
 

@@ -124,7 +124,7 @@ def predict(
             predict_folder(terminal, asked, source, target, options)
             return
         if source.is_dir():
-            raise InputError(f"{source}: is a folder without a Parquet file (*.parquet)")
+            raise InputError(f"{source}: is a folder, not a table; no *.parquet is in it")
         if engine is not EngineName.local or address is not None:
             raise InputError("--engine and --address are for a folder of Parquet files")
         read, file = _files(model, source, target, overwrite)

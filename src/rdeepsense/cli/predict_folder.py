@@ -13,7 +13,7 @@ from rdeepsense.cli.columns import some
 from rdeepsense.cli.predict_table import Asked, report_tally
 from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.terminal import STDOUT, Terminal
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 from rdeepsense.progress import long_progress
 from rdeepsense.storage import Remote, path_or_url
 
@@ -57,8 +57,8 @@ def predict_folder(
     for name in asked.ids:
         if name not in table.columns:
             raise InputError(
-                f"--id {name!r}: there is no such column; the files have "
-                f"{some(list(table.columns))}"
+                f"--id {name!r}: there is no such column{nearest(name, table.columns)}; "
+                f"the files have {some(list(table.columns))}"
             )
     names = input_names(plan.known, list(table.columns), asked.ids)
     extra = [name for name in table.columns if name not in {*names, *asked.ids}]

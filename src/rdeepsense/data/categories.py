@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.arrays import Floats
 from rdeepsense.data.kinds import NUMBERS, columns_of, is_number, plain
 from rdeepsense.encoding import MISSING_TYPES, MOST_LEVELS, MOST_TEXT, Category, Encoding, level_of
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 
 Categorical = str | Sequence[str | int] | None  # the argument of estimators
 ONE_HOT = 16  # levels at most, else vectors are learnt
@@ -114,7 +114,10 @@ def named_columns(categorical: Sequence[str | int], names: Sequence[str | int]) 
             place = int(one)
         if place is None:
             known = ", ".join(map(str, list(names)[:20]))
-            raise InputError(f"categorical names {one!r}, which X does not have; it has {known}")
+            raise InputError(
+                f"categorical names {one!r}, which X does not have{nearest(one, names)}; it has "
+                f"{known}"
+            )
         found.add(place)
     return sorted(found)
 

@@ -16,7 +16,7 @@ from rdeepsense.data.parquet import NUMBER, ParquetTable, first_repeated
 from rdeepsense.data.rows import SET_ASIDE, Pair
 from rdeepsense.data.splits import validation_fraction
 from rdeepsense.data.survey import Bounds, Columns, Survey, group_draws, survey
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 from rdeepsense.progress import progress_for
 
 MOST_KEPT = 100_000  # rows of each kind
@@ -124,7 +124,8 @@ def _columns(
             if name not in table.columns:
                 known = ", ".join(table.columns)
                 raise InputError(
-                    f"{argument}: there is no column {name!r} in {table.path}; {known}"
+                    f"{argument}: there is no column {name!r} in {table.path}"
+                    f"{nearest(name, table.columns)}; {known}"
                 )
     named = [*targets, *([] if groups is None else [groups])]
     if (name := first_repeated(named)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 
 
 def in_order(x: Any, names: Sequence[str] | None) -> Any:  # Any: whatever `predict` takes
@@ -28,6 +28,7 @@ def in_order(x: Any, names: Sequence[str] | None) -> Any:  # Any: whatever `pred
     missing = [name for name in names if name not in values]
     unknown = [name for name in values if name not in set(names)]
     if missing or unknown:
-        what = [f"lacks {missing[0]!r}"] * bool(missing) + [f"has {one!r}" for one in unknown[:1]]
+        what = [f"lacks {one!r}{nearest(one, unknown)}" for one in missing[:1]]
+        what += [f"has {one!r}, which is no input" for one in unknown[:1]]
         raise InputError(f"x {' and '.join(what)}; the inputs are {', '.join(names[:20])}")
     return [values[name] for name in names]

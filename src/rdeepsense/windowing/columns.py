@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 from rdeepsense.precision import needs_double
 
 Table = Any  # of pandas, polars or pyarrow, or a mapping of names to arrays
@@ -47,7 +47,7 @@ def check_columns(table: Table, argument: str, wanted: Sequence[str]) -> None:
         if name not in names:
             more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
             raise InputError(
-                f"{argument}: there is no column {name!r}; the table has "
+                f"{argument}: there is no column {name!r}{nearest(name, names)}; the table has "
                 f"{', '.join(names[:LISTED])}{more}"
             )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rdeepsense.cli.reading.content import STDIN
-from rdeepsense.errors import InputError, require
+from rdeepsense.errors import InputError, nearest, require
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,7 +71,9 @@ def _chosen(file: str, names: list[str], wanted: list[str], more: list[str]) -> 
 
     for name in wanted:
         if name not in names:
-            raise InputError(f"{file}: has no column {name!r}; it has {some(names)}")
+            raise InputError(
+                f"{file}: has no column {name!r}{nearest(name, names)}; it has {some(names)}"
+            )
     return list(dict.fromkeys([*wanted, *(name for name in more if name in names)]))
 
 

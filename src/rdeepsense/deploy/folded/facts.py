@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.encoding import MISSING_TYPES, Encoding
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 from rdeepsense.guard import Guard
 from rdeepsense.refusal import Refusal, unanswerable
 from rdeepsense.windowing.durations import seconds
@@ -19,6 +19,7 @@ from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.smoothing import Smoothing
 
 Texts = tuple[str, ...]
+LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,13 @@ class Facts:
         return X[:, list(self.encoding.numbers)]
 
     def floats(self, X: ArrayLike) -> NDArray[Any]:
-        """Return X as (rows, inputs) floats, whatever they are; levels by name become codes."""
+        """Return X as (rows, inputs) floats, whatever they are; levels by name become codes.
+
+        Columns of a table are taken by their names, in any order.
+        """
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
+        X = self._by_name(X)
         try:
             if self.encoding is not None and self.encoding.categories:
                 X = self._coded(np.asarray(X, dtype=object), self.encoding)
@@ -141,6 +148,27 @@ class Facts:
             at = "".join(f", time {time}" for time in times)
             value = rows[(row, *times, column)]
             raise InputError(f"X holds {value} in row {row}{at}, column {name}")
+
+    def _by_name(self, X: Any) -> Any:  # Any: an array, or a table of pandas, polars or pyarrow
+        """Return a table's columns in the order of the inputs; an array as it is."""
+        if self.features is None or self.window:
+            return X
+        names = getattr(X, "column_names", getattr(X, "columns", None))
+        if names is None or not all(isinstance(name, str) for name in names):
+            return X
+        given, wanted = list(names), list(self.features)
+        if given == wanted:
+            return X
+        strange = [name for name in given if name not in set(wanted)]
+        missing = [name for name in wanted if name not in set(given)]
+        if missing or strange or len(given) != len(wanted):
+            said = [f"lacks {one!r}{nearest(one, strange)}" for one in missing[:1]]
+            said += [f"has {one!r}, which is no input" for one in strange[:1]]
+            raise InputError(
+                f"X {' and '.join(said) or 'has a column twice'}; the inputs are "
+                f"{', '.join(wanted[:LISTED])}"
+            )
+        return X.select(wanted) if hasattr(X, "select") else X[wanted]
 
     def _coded(self, table: NDArray[Any], encoding: Encoding) -> NDArray[Any]:
         if table.ndim != 2 or table.shape[1] != self.inputs:
