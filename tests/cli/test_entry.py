@@ -79,11 +79,12 @@ def test_debug_shows_the_traceback(run, monkeypatch: pytest.MonkeyPatch) -> None
         main(["fit", "nowhere.csv", "--target", "y"])
 
 
-def test_ctrl_c_exits_with_130(run, csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("where", ["rdeepsense.cli.fit.read_table", "rdeepsense.cli.require"])
+def test_ctrl_c_exits_with_130(run, csv: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rdeepsense.cli.fit.read_table", interrupted)
+    monkeypatch.setattr(where, interrupted)
     assert run("fit", "--quick", csv, "--target", "y").code == 130
 
 

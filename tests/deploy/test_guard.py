@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,17 @@ import onnxruntime
 import pytest
 from deploy.c_models import COMPILERS, library, predict, write
 from deploy.random_models import Drawn, draw
+from deploy.random_windows import draw_own
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
+from rdeepsense.deploy.c.graph.source import GraphSource
+from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
+from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.deploy.prepare import DTYPES, prepare
+from rdeepsense.status import Status
 
 needs_cc = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 STEPS = (0.0, 7.0, -35.0, 1e3, -1e5, 1e7, 1e12)  # standard deviations
@@ -96,6 +102,26 @@ def test_every_type_of_c_says_the_same(seed: int, dtype: str, tmp_path: Path) ->
     first = [built.model_flagged_input(ctypes.c_void_p(row.ctypes.data)) for row in rows]
     beyond = drawn.estimator.flagged_inputs(rows)
     assert first == np.where(beyond.any(1), beyond.argmax(1), rows.shape[1]).tolist()
+
+
+@needs_cc
+@pytest.mark.parametrize("dtype", ["float32", "int8", "windows"])
+def test_without_ranges_c_flags_the_inputs_that_it_moves(dtype: str, tmp_path: Path) -> None:
+    """Files of models from before there were ranges have none."""
+    drawn = draw_own(0) if dtype == "windows" else draw(0, widest=20, most=4)
+    rows = drawn.X[:3].astype(np.float32)
+    rows[1].flat[0], rows[2].flat[-1] = 3e38, -3e38
+    source: Source
+    if dtype == "windows":
+        graph = fold_graph(drawn.estimator.fitted_)
+        graph = replace(graph, facts=replace(graph.facts, guard=None))
+        source = GraphSource(graph, as_stored(graph, "float32"))
+    else:
+        folded = fold(drawn.estimator)
+        folded = replace(folded, facts=replace(folded.facts, guard=None))
+        source = Source(folded, prepare(folded, dtype, drawn.X.astype(np.float32)))
+    built = library(write(source, tmp_path / "m", drawn.X), COMPILERS[0], "-O0")
+    assert predict(built, source, rows)[0] == [Status.OK, Status.OUT_OF_RANGE, Status.OUT_OF_RANGE]
 
 
 def test_absurd_inputs_are_moved_alike(tmp_path: Path) -> None:
