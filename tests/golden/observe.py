@@ -128,7 +128,7 @@ def predictions(model: Any, X: Any, groups: Any = None) -> Values:
     if hasattr(model, "mutual_information"):
         values |= _named("predict", lambda: {"information": model.mutual_information(X)})
     if hasattr(model, "predict_interval"):
-        values |= _named("predict", lambda: _ends(model.predict_interval(X, 0.9)))
+        values |= _named("predict", lambda: _ends(model.predict_interval(X, 0.9, "predicted")))
         values |= _named(
             "conformal",
             lambda: _ends(model.predict_interval(X, 0.9, method="conformal", groups=groups)),
@@ -148,7 +148,7 @@ def folded_outputs(model: Any, X: Any) -> Values:
         found = folded.run(folded.facts.check(X))._asdict()
         parts = {name: values for name, values in found.items() if values is not None}
         if epistemic is None and not folded.facts.is_classifier:
-            parts |= _ends(DeployedModel(folded).predict_interval(X, 0.9))
+            parts |= _ends(DeployedModel(folded).predict_interval(X, 0.9, "predicted"))
         return parts
 
     plain = _named("fold", lambda: outputs(None))

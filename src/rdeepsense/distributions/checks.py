@@ -44,8 +44,10 @@ def numbers(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
     try:
         np.broadcast_shapes(values.shape, shape)
     except ValueError:
+        hint = f"; for every row with each of them give {name}[:, None]"
         raise InputError(
             f"{name} must broadcast against the distribution's shape {shape}; got {values.shape}"
+            f"{hint if values.ndim == 1 else ''}"
         ) from None
     return values
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rdeepsense.data.checks import check_choice
 
 EFFORTS = ("full", "quick")
@@ -13,6 +15,12 @@ QUICK: dict[str, Any] = {
     "alpha": 0.5,
     "likelihood": "student",  # one row far out costs a Gaussian tens of nats
 }
+
+
+def widths(hidden: Any) -> Any:  # Any: whatever the argument takes
+    """Return one width as a sequence of widths, and anything else as it is."""
+    is_one = isinstance(hidden, int | np.integer) and not isinstance(hidden, bool)
+    return (int(hidden),) if is_one else hidden
 
 
 def settled(name: str, value: Any, effort: str) -> Any:  # Any: whatever the argument takes

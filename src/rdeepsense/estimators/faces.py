@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, overload
 
@@ -16,6 +17,7 @@ from rdeepsense.distributions import (
     Categorical,
     RegressionDistribution,
 )
+from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import DistributionEstimator
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget
 
@@ -31,31 +33,57 @@ class Regressor(MultiOutputMixin, RegressorMixin, DistributionEstimator):
         return as_regression(self._distribution(X, samples))
 
     @overload
-    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[False] = False,
+        quantiles: Sequence[float] | None = None,
+    ) -> Floats: ...
 
     @overload
-    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+    def predict(
+        self, X: ArrayLike, return_std: Literal[True], quantiles: None = None
+    ) -> tuple[Floats, Floats]: ...
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
-        """Return the predictive mean; with `return_std`, also the standard deviation."""
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        quantiles: Sequence[float] | None = None,
+    ) -> Floats | tuple[Floats, Floats]:
+        """Return the predictive mean; with `return_std`, also the standard deviation.
+
+        With `quantiles`, such as ``[0.1, 0.5, 0.9]``, return these instead of the mean, as (rows,
+        quantiles), of several outputs (rows, quantiles, outputs).
+        """
+        if quantiles is not None and return_std:
+            raise InputError("give return_std or quantiles, not both")
         dist = self.predict_dist(X)
-        return (dist.mean, dist.std) if return_std else dist.mean
+        if quantiles is None:
+            return (dist.mean, dist.std) if return_std else dist.mean
+        levels = np.asarray(quantiles)
+        if levels.ndim != 1:
+            raise InputError(f"quantiles = {quantiles!r:.60}; accepted: a list of numbers")
+        found = dist.quantile(levels.reshape(-1, *[1] * len(dist.shape)))
+        return np.ascontiguousarray(np.swapaxes(found, 0, 1))
 
     def predict_interval(
         self,
         X: ArrayLike,
         coverage: float = 0.9,
-        method: str = "predicted",
+        method: str = "auto",
         groups: ArrayLike | None = None,
     ) -> tuple[Floats, Floats]:
         """Return the central interval that should hold the truth with probability `coverage`.
 
         "predicted" is that of the predictive distribution; "conformal" has a guarantee for
-        finite samples, given rows set aside (`conformalise`).
+        finite samples, given rows set aside (``calibrate="conformal"`` or `conformalise`). "auto"
+        is "conformal" where such rows were set aside.
         """
-        checks.check_choice("method", method, ("predicted", "conformal"))
+        checks.check_choice("method", method, ("auto", "predicted", "conformal"))
         dist = self.predict_dist(X)
-        if method == "predicted":
+        conformal = self.fitted_.conformal is not None or groups is not None
+        if method == "predicted" or (method == "auto" and not conformal):
             low, high = dist.interval(coverage)
             return np.asarray(low, np.float64), np.asarray(high, np.float64)
         reach = self._thresholds(coverage, len(dist), groups).reshape(-1, *dist.shape[1:])

@@ -20,6 +20,7 @@ from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.engines import Engine, Ray
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import DistributionEstimator, Files, Train
+from rdeepsense.estimators.effort import widths
 from rdeepsense.estimators.inputs import KnownInputs
 from rdeepsense.fitting.candidates import Candidate
 from rdeepsense.fitting.network_fit import fit_networks
@@ -36,7 +37,8 @@ class NetworkEstimator(DistributionEstimator):
 
     Parameters
     ----------
-    hidden : widths of the hidden layers; the paper's network is ``(500, 500, 500)``. "auto" chooses
+    hidden : widths of the hidden layers; the paper's network is ``(500, 500, 500)``, and 32 is one
+        layer. "auto" chooses
         among widths, depths and periodic embeddings of the inputs, by calibrated validation NLL.
     network : one of `rdeepsense.networks`, or a torch network of your own, which is converted on a
         copy and starts from its present weights; its last Linear layer must have one column per
@@ -49,7 +51,7 @@ class NetworkEstimator(DistributionEstimator):
     checkpoint : a path where the state is saved as training goes on, and taken up again from.
     """
 
-    hidden: Sequence[int] | str = (64, 64)
+    hidden: Sequence[int] | int | str = (64, 64)
     network: nn.Module | Architecture | None = None
     epochs: int | None = None
     batch_size: int | None = None
@@ -118,7 +120,8 @@ class NetworkEstimator(DistributionEstimator):
 
     def _layers(self) -> Sequence[int] | str:
         """Return the widths of the hidden layers, or "auto"."""
-        return self.hidden
+        layers: Sequence[int] | str = widths(self.hidden)
+        return layers
 
     def _grid(self) -> tuple[Candidate, ...]:
         """Return the heads, alphas and drop probabilities to choose among."""

@@ -17,7 +17,7 @@ from rdeepsense.data import checks, names
 from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.calibrated import CalibratedEstimator
-from rdeepsense.estimators.effort import settled
+from rdeepsense.estimators.effort import settled, widths
 from rdeepsense.estimators.faces import (
     Classifier,
     Regressor,
@@ -136,7 +136,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         return Single() if samples is None else Sampled(samples, matched)
 
     def _layers(self) -> Sequence[int] | str:
-        layers: Sequence[int] | str = self._settled("hidden")
+        layers: Sequence[int] | str = widths(self._settled("hidden"))
         return layers
 
     def _settled(self, name: str) -> Any:  # Any: whatever the argument takes

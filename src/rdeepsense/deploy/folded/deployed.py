@@ -55,13 +55,12 @@ class DeployedModel:
             raise InputError("a regression has no classes; use predict(X, return_std=True)")
         return found.probs
 
-    def predict_interval(
-        self, X: ArrayLike, coverage: float = 0.9, method: str = "predicted"
-    ) -> Pair:
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9, method: str = "auto") -> Pair:
         """Predict the interval that should hold the truth with probability `coverage`.
 
         `coverage` is one of those stored in `facts.intervals`. The method "predicted" takes the
-        interval of the distribution, "conformal" that of the rows set aside.
+        interval of the distribution, "conformal" that of the rows set aside; "auto" is the latter
+        where the model has it.
         """
         low, high = self._factors(coverage, method)
         found = self._moments(X)
@@ -117,10 +116,12 @@ class DeployedModel:
         if intervals is None:
             raise InputError("a classifier has no intervals; use predict_proba(X)")
         at = intervals.row(coverage)
-        if method == "predicted":
+        if method == "predicted" or (method == "auto" and intervals.conformal is None):
             return intervals.low[at], intervals.high[at]
-        if method != "conformal":
-            raise InputError(f"method = {method!r} is unknown; accepted: predicted, conformal")
+        if method not in ("auto", "conformal"):
+            raise InputError(
+                f"method = {method!r} is unknown; accepted: auto, predicted, conformal"
+            )
         if intervals.conformal is None:
             raise InputError("the model was folded without conformal thresholds")
         return -intervals.conformal[at], intervals.conformal[at]
