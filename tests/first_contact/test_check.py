@@ -294,6 +294,15 @@ def test_names_of_months_are_no_entities(rng: np.random.Generator) -> None:
     assert codes(rds.check(X, y)) == set()
 
 
+def test_years_of_several_rows_are_a_clock_and_no_entities(rng: np.random.Generator) -> None:
+    walk = np.cumsum(rng.normal(size=(200, 3)), axis=0)
+    X = pd.DataFrame({"year": 1970 + np.arange(200) // 4, "a": walk[:, 0], "b": walk[:, 1]})
+    report = rds.check(X, walk[:, 2])
+    assert "time-order" in codes(report)
+    assert "entities" not in codes(report)
+    assert report.time_column == "year"
+
+
 def test_a_time_of_independent_rows_is_no_order(rng: np.random.Generator) -> None:
     X, y = table(rng)
     named = pd.DataFrame({"time": np.cumsum(rng.exponential(size=500)), "a": X[:, 0]})

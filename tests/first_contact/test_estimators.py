@@ -109,6 +109,6 @@ def test_own_groups_and_validation_end_the_search_for_groups(rng: np.random.Gene
         regressor().fit(X, y, validation=(X[:100], y[:100]))
     assert "keeps them together" not in str(caught[0].message)
     names = [f"P{k}" for k in X["person"]]
-    with pytest.warns(rds.DataWarning, match="'person' is a category that names the groups"):
+    with pytest.warns(rds.DataWarning, match="'person': each level is in one group"):
         model = regressor().fit(X.assign(person=names), y, groups=names)
     assert codes(model) == ["group-input"]

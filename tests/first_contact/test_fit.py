@@ -86,3 +86,24 @@ def test_names_of_rows_are_left_out(run: Run, rng: np.random.Generator) -> None:
     assert found["inputs"] == ["x"]
     assert "names of rows: 200 texts in 400 rows" in found["left_out"]["serial"]
     assert found["verdict"]["y"]["skill"] == "strong"
+
+
+def test_entities_are_no_inputs_by_any_of_their_names(run: Run, rng: np.random.Generator) -> None:
+    person = rng.integers(0, 40, 800)
+    x = rng.normal(size=(800, 2))
+    y = np.sin(2 * x[:, 0]) + 1.5 * rng.normal(size=40)[person] + 0.5 * rng.normal(size=800)
+    names = [f"P{k}" for k in person]
+    rooms = [f"P{k} {room}" for k, room in zip(person, rng.integers(0, 2, 800), strict=True)]
+    columns = {"a": x[:, 0], "b": x[:, 1], "name": names, "person": person, "room": rooms, "y": y}
+    table = pl.DataFrame(columns)
+    found = fitted(run, table)
+    assert codes(found) == ["entities"]
+    assert found["inputs"] in (["a", "b"], ["a", "b", "person"])
+    assert found["verdict"]["y"]["flagged"] < 20
+    assert found["known_groups"]["y"] > 0.75
+    given = fitted(run, table, "--groups", "person")
+    assert given["inputs"] == ["a", "b"]
+    assert codes(given) == ["group-input"]
+    assert given["known_groups"] == {}
+    vouched = fitted(run, table, "--input", "name")
+    assert vouched["inputs"] == ["a", "b", "name", "person", "room"]

@@ -173,14 +173,15 @@ class MemoryTable:
         from rdeepsense.data.times import last_rows
 
         report = check_columns(self.found, self.aside, self.y, classes, self.group, self.when)
-        known = [*self.forced, *report.leave_out]
-        self.findings = tuple(one.as_known(known) for one in report.findings)
         column = report.group_column
-        together = report.groups is not None and column not in self.forced
+        naming = {*report.group_categories, *([column] if column else [])}
+        known = [*self.forced, *report.leave_out, *(naming if self.group is not None else [])]
+        self.findings = tuple(one.as_known(known) for one in report.findings)
+        together = report.groups is not None and not naming & set(self.forced)
         follows = self.group is None and not together and report.time_column is not None
         why = dict.fromkeys(report.leave_out, "numbers or names rows")
-        if together and column is not None:
-            why[column] = "its rows stay together, and new rows have other values"
+        if together or self.group is not None:
+            why |= dict.fromkeys(naming, "rows of a value stay together, and new ones have others")
         if follows and report.time_column is not None:
             why[report.time_column] = GOES_ON
         own = {n: text for n, text in why.items() if n in self.inputs and n not in self.forced}

@@ -101,6 +101,7 @@ CALENDAR = {
     *("mon", "tue", "wed", "thu", "fri", "sat", "sun", ""),
 }
 SINGLE = float(np.finfo(np.float32).eps)
+ROWS_A_TICK = 10  # at most, of a clock; beyond it rows stand side by side
 RESTARTS = 4  # of a clock, so that there are five recordings
 LAST = 0.2  # of the rows, the last in time
 LEAST_WORSE = 0.1  # than on rows at random
@@ -411,6 +412,8 @@ class _Check:
             if self.given is None and self.groups is None and self.time is None:
                 self._near_copies(others)
         order = {"error": 0, "warning": 1, "info": 2}
+        groups = self.given if self.groups is None else self.groups
+        naming = [] if groups is None else self._naming(groups)
         return CheckReport(
             findings=tuple(sorted(self.found, key=lambda one: order[one.severity])),
             rows=self.table.rows,
@@ -418,6 +421,7 @@ class _Check:
             task=self.target.task,
             groups=self.groups,
             group_column=self.group_column,
+            group_categories=tuple(one.name for one in naming),
             time=self.time,
             time_column=self.time_column,
             leave_out=tuple(self.leave_out),
@@ -521,16 +525,15 @@ class _Check:
                 "Give groups that differ, or none.",
             )
             return
-        for one in self.table.columns:
-            if one.kind == "category" and _same_parts(one.values, groups):
-                self.add(
-                    "group-input",
-                    "warning",
-                    f"{self.said(one)} is a category that names the groups: a new group has an "
-                    "unknown level, about which the model can say nothing",
-                    "Leave it out of the inputs.",
-                    one,
-                )
+        if names := self._naming(groups):
+            self.add(
+                "group-input",
+                "warning",
+                f"{self.said(*names)}: each level is in one group, so that a new group has an "
+                "unknown level, about which the model can say nothing",
+                "Leave it out of the inputs.",
+                *names,
+            )
         labels = self.target.labels
         if labels is None:
             return
@@ -552,6 +555,16 @@ class _Check:
                 "each group has rows of one class only",
                 "A held-out part with few groups may lack a class; keep many groups of each.",
             )
+
+    def _naming(self, groups: Integers) -> list[_Column]:
+        """Return the categories of which each level is in one group."""
+        found = []
+        for one in self.table.columns:
+            if one.kind == "category" and not one.is_dated:
+                levels, count = int(one.values.max()) + 1, int(groups.max()) + 1
+                if levels >= count and len(np.unique(one.values * count + groups)) == levels:
+                    found.append(one)
+        return found
 
     # Columns by themselves.
 
@@ -763,7 +776,7 @@ class _Check:
         """Apply the rule of three parts: residuals alike, no order of levels, even counts."""
         candidates: list[tuple[_Column, Integers]] = []
         for one in columns:
-            if one.kind == "time" or one.calendar or not one.whole:
+            if one.kind == "time" or one.calendar or self._is_named_clock(one) or not one.whole:
                 continue
             if len(np.unique(one.values[self.sample])) > 0.9 * len(self.sample):
                 continue
@@ -872,7 +885,8 @@ class _Check:
         clock = next((one for one in self.table.columns if self._is_clock(one, rows)), None)
         if clock is None:
             return
-        numbers = [one for one in columns if one.kind == "number" and one is not clock]
+        aside = (clock.name, self.group_column)
+        numbers = [one for one in columns if one.kind == "number" and one.name not in aside]
         alike = [one for one in numbers if is_slow(one.values[rows].astype(np.float64))]
         own = self.target.values[rows]
         if self.target.is_classes:
@@ -943,6 +957,9 @@ class _Check:
             else "",
         )
 
+    def _is_named_clock(self, one: _Column) -> bool:
+        return self.table.named and CLOCK.fullmatch(one.name.strip()) is not None
+
     def _is_clock(self, one: _Column, rows: slice) -> bool:
         """Tell whether a column is a time that goes on for most rows; it may start again."""
         if one.kind == "category" and one.clock is None:
@@ -952,26 +969,20 @@ class _Check:
         if len(values) < ORDERED_ROWS:
             return False
         steps = np.diff(values)
-        forward = steps > 0
+        forward, named = steps > 0, one.is_dated or self._is_named_clock(one)
+        if named and (steps >= 0).all() and forward.mean() > 1 / ROWS_A_TICK:
+            return True
         if forward.mean() < IN_ORDER and not (
             (steps >= 0).mean() >= IN_ORDER and forward.mean() > 0.5
         ):
             return False
-        if one.is_dated or (self.table.named and CLOCK.fullmatch(one.name.strip())):
+        if named:
             return True
         # Without a name that says so, a clock is what starts again after regular steps.
         if forward.all() or self.table.named:
             return False
         low, middle, high = np.quantile(steps[forward], (0.25, 0.5, 0.75))
         return bool(high - low < 0.5 * middle)
-
-
-def _same_parts(one: Integers, other: Integers) -> bool:
-    """Tell whether two numberings divide the rows alike."""
-    levels = len(np.unique(one))
-    if levels != int(other.max()) + 1:
-        return False
-    return len(np.unique(one * np.int64(levels) + other)) == levels
 
 
 def _counts_rows(values: NDArray[Any]) -> bool:

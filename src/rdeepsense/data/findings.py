@@ -87,6 +87,8 @@ class CheckReport(Sequence[Finding]):
     groups : for each row the entity, recording or block of near-copies that it belongs to, where
         rows are not independent; None where they are. A split should keep these together.
     group_column : the column that `groups` is; None where it is none.
+    group_categories : categories of which each level is in one group, so that a new group has
+        unknown levels.
     time : of each row, where rows are in the order of a clock or it was given; else None.
     time_column : the column that `time` is; None where it is none.
     leave_out : columns that say nothing about new rows.
@@ -98,6 +100,7 @@ class CheckReport(Sequence[Finding]):
     task: str | None
     groups: NDArray[Any] | None = field(default=None, repr=False, compare=False)
     group_column: str | None = None
+    group_categories: tuple[str, ...] = ()
     time: NDArray[Any] | None = field(default=None, repr=False, compare=False)
     time_column: str | None = None
     leave_out: tuple[str, ...] = ()
@@ -145,6 +148,7 @@ class CheckReport(Sequence[Finding]):
             "inputs": self.inputs,
             "findings": [one.to_json() for one in self.findings],
             "group_column": self.group_column,
+            "group_categories": list(self.group_categories),
             "time_column": self.time_column,
             "leave_out": list(self.leave_out),
         }

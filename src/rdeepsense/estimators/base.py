@@ -167,7 +167,9 @@ class DistributionEstimator(BaseEstimator):
         check_one_split(validation, groups, time)
         found = self._found(X, target, encoded, groups, time)
         is_split = validation is not None or time is not None
-        if is_split or _is_category(found.group_column, known, feature_names(self)):
+        if is_split or found.group_categories:
+            # Groups would calibrate a model of categories for unknown levels alone. Without, it is
+            # right for the levels that it knows, and the status of a row with another says so.
             found = replace(found, groups=None)
         found.warn(stacklevel=3)
         if groups is None:
@@ -534,18 +536,6 @@ def checked_engine(engine: object) -> Ray | None:
     if engine is None or isinstance(engine, Ray):
         return engine
     raise InputError(f"engine is a {type(engine).__name__}; accepted: None, rdeepsense.Ray(...)")
-
-
-def _is_category(column: str | None, known: KnownInputs, names: Texts | None) -> bool:
-    """Tell whether a column is a category among the inputs.
-
-    Then its splits are row by row: a model that knows levels is right for those that it knows, and
-    the status of a row with another says so. Groups would calibrate it for unknown levels alone.
-    """
-    if column is None or known.encoding is None:
-        return False
-    found = (one.column for one in known.encoding.categories)
-    return column in {str(k) if names is None else names[k] for k in found}
 
 
 def fitted_model(model: DistributionEstimator) -> Fitted:
