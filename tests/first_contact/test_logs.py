@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zoneinfo
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +14,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cli.conftest import run as command
 
 import rdeepsense as rds
-from rdeepsense.windowing.apart import apart
+from rdeepsense.windowing.apart import apart, group_names
+
+__all__ = ["command"]
 
 
 def recording(rng: np.random.Generator, level: float, begin: float = 0.0, n: int = 600) -> Any:
@@ -157,3 +163,43 @@ def test_of_few_recordings_windows_on_both_sides_are_left_out(rng: np.random.Gen
     groups, kept, _ = apart(long)
     assert len(set(groups)) == 3
     assert kept.mean() > 0.5
+
+
+def test_recordings_keep_their_names_in_the_figures_of_a_fit(
+    command: Callable[..., Any], rng: np.random.Generator
+) -> None:
+    parts = [
+        {
+            **recording(rng, k % 2, 0, 200),
+            "rec": np.full(200, f"TRAIN{3 * k}"),
+            "what": np.full(200, "ab"[k % 2]),
+        }
+        for k in range(12)
+    ]
+    pl.DataFrame(joined(*parts)).write_csv("log.csv")
+    log = ("--time", "t", "--sensor", "acc=ax", "--window", "1s", "--by", "rec", "--json", "m.json")
+    quick = ("--quick", "--epochs", 2, "--hidden", 4, "--device", "cpu", "-o", "m.st")
+    done = command("fit", "log.csv", "--target", "what", *log, *quick)
+    assert done.code == 0, done.err
+    found = {one["group"] for one in json.loads(Path("m.json").read_text())["groups"]["what"]}
+    assert len(found) > 1
+    assert found < {f"TRAIN{3 * k}" for k in range(12)}
+    assert all(name in done.out for name in found)
+
+
+def test_groups_are_named_by_recording_and_time(rng: np.random.Generator) -> None:
+    parts = [
+        {**recording(rng, 0, 100 * k), "user": np.full(600, "u"), "rec": np.full(600, k)}
+        for k in range(6)
+    ]
+    by = {"by": ["user", "rec"]}
+    w = cut(joined(*parts), **by)
+    names = group_names(w, apart(w)[0])
+    assert names[0] == "user u, rec 0"
+    assert len(set(names)) == 6
+    few = cut(joined(*parts[:2]), **by)
+    names = group_names(few, apart(few)[0])
+    assert names[0].startswith("user u, rec 0 from 0.0")
+    assert len(set(names)) == len(set(apart(few)[0]))
+    one = cut(parts[0])
+    assert group_names(one, apart(one)[0])[-1].startswith("from 9")

@@ -89,6 +89,7 @@ class LogTable:
         """Cut the windows and split them: whole groups, recordings or stretches of time."""
         from rdeepsense.fitting.window_ladder import fitting_length
         from rdeepsense.windowing import cut
+        from rdeepsense.windowing.apart import group_names
 
         if classes and self.at is not None:
             raise InputError(f"--window-target {self.at}: is for numbers; classes have a majority")
@@ -111,6 +112,7 @@ class LogTable:
         if said:
             self._terminal.line(f"note      {said}")
         self.group, kept, what = apart(found, self.groups)
+        self.names = self.group if self.groups else group_names(found, self.group)
         if what:
             self._terminal.line(f"note      {what}")
         assert found.y is not None
@@ -152,7 +154,7 @@ class LogTable:
         if not test.any():
             terminal.line("verdict   none: no window was kept for a test (--test-fraction)")
             return ClosingScores(rows, "held_out", {})
-        y, groups = self.y[test], self.group[test]
+        y, groups = self.y[test], self.names[test]
         dist = model.predict_dist(self.windows.gather(test))
         scores = score_model(model, dist, y, self.targets, groups)
         title = f"Held-out figures: {rows['test']:,} windows that no choice has seen"

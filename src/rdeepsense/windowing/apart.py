@@ -49,3 +49,19 @@ def _stretches(windows: Windows, codes: Integers, parts: int) -> tuple[Integers,
     nearest = np.append(windows.first[begins[1:]], np.iinfo(np.int64).max)
     number = np.searchsorted(begins, np.arange(len(windows)), side="right") - 1
     return group, last <= nearest[number]
+
+
+def group_names(windows: Windows, group: Integers) -> NDArray[np.str_]:
+    """Return the name of each window's group, as a user knows it: its recording, and since when."""
+    heads = np.flatnonzero(np.diff(group, prepend=-1))
+    stops = np.append(heads[1:], len(group))
+    columns = windows.groups.items()
+    recordings = [
+        ", ".join(f"{name} {one[k]}" if len(columns) > 1 else str(one[k]) for name, one in columns)
+        for k in heads
+    ]
+    if len(set(recordings)) < len(heads):  # stretches of time
+        starts = windows.starts[heads]
+        since = starts if starts.dtype.kind == "M" else [f"{start:g} s" for start in starts]
+        recordings = [f"{own} from {at}".strip() for own, at in zip(recordings, since, strict=True)]
+    return np.repeat(np.array(recordings, dtype=str), stops - heads)
