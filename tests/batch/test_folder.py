@@ -27,11 +27,15 @@ from rdeepsense.progress import Silent
 
 @pytest.fixture
 def rows(tmp_path: Path) -> pl.DataFrame:
-    """Write a folder `in` of three files, one of them empty, and a model."""
+    """Write a folder `in` of three files, one of them empty, and a model.
+
+    The columns of the files are not in the order of the model's inputs.
+    """
     frame = table(500, seed=3).drop("site").with_columns(id=pl.int_range(500), more=pl.lit("x"))
     (tmp_path / "in").mkdir()
     for name, part in (("a", frame[:120]), ("b", frame[:0]), ("c", frame[120:])):
-        part.write_parquet(tmp_path / "in" / f"{name}.parquet", row_group_size=50)
+        place = tmp_path / "in" / f"{name}.parquet"
+        part.select("more", "b", "id", "a").write_parquet(place, row_group_size=50)
     regressor().save(tmp_path / "m")
     return frame
 

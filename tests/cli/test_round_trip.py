@@ -95,14 +95,17 @@ def test_groups_stay_together(run, csv: Path) -> None:
 
 
 def test_several_targets(run, csv: Path) -> None:
-    options = ("--target", "y", "--target", "z", "--ignore", "user", "--likelihood", "student")
+    options = ("--target", "z", "--target", "y", "--ignore", "user", "--likelihood", "student")
     assert run("fit", "--quick", csv, *options, *QUICK).code == 0
     run("predict", "model.safetensors", csv, "-o", "p.tsv")
-    assert pl.read_csv("p.tsv", separator="\t").columns[::4] == ["mean_y", "mean_z", "status"]
+    found, rows = pl.read_csv("p.tsv", separator="\t"), pl.read_csv(csv)
+    assert found.columns[::4] == ["mean_z", "mean_y", "status"]
+    for name in ("z", "y"):
+        assert abs((found[f"mean_{name}"] - rows[name]).mean()) < 1  # their means are 10 apart
     both = run("evaluate", "model.safetensors", csv, "--target", "y", "--target", "z")
     assert both.code == 0
     one = run("evaluate", "model.safetensors", csv, "--target", "y")
-    assert one.err.startswith("error: --target 'y': the model predicts 'y', 'z'; leave --target")
+    assert one.err.startswith("error: --target 'y': the model predicts 'z', 'y'; leave --target")
 
 
 def test_missing_values_filled_on_request(run, csv: Path, tmp_path: Path) -> None:
