@@ -107,3 +107,16 @@ def test_entities_are_no_inputs_by_any_of_their_names(run: Run, rng: np.random.G
     assert given["known_groups"] == {}
     vouched = fitted(run, table, "--input", "name")
     assert vouched["inputs"] == ["a", "b", "name", "person", "room"]
+
+
+def test_rows_of_the_fit_do_not_judge_it(run: Run, rng: np.random.Generator) -> None:
+    x = rng.normal(size=(400, 2))
+    table = pl.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x[:, 0] + 0.5 * rng.normal(size=400)})
+    table[:300].write_csv("train.csv")
+    table[300:].write_csv("test.csv")
+    run("fit", "train.csv", "--target", "y", "--quick", "--epochs", 15, "-o", "m.st")
+    out, _ = run("evaluate", "m.st", "train.csv", "--train", "train.csv")
+    assert "Cannot be trusted: 100% of these rows are in the table of the fit." in out
+    out, _ = run("evaluate", "m.st", "test.csv", "--train", "train.csv", "--report", "page.html")
+    assert "verdict   skill strong" in out
+    assert "findings  none" in out

@@ -9,6 +9,7 @@ import typer
 
 from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.by_group import report_groups
+from rdeepsense.cli.check import report_findings
 from rdeepsense.cli.columns import check_known, labels
 from rdeepsense.cli.evaluate_report import time_column, times, training_pair, write_report
 from rdeepsense.cli.flagged import flagged_rows
@@ -54,6 +55,7 @@ def evaluate(
     """Score a model's predictions and their uncertainty on a labelled table."""
     # Late: --help of any command answers without numpy.
     from rdeepsense.batch.distribution import predict_many
+    from rdeepsense.data.check import check, check_seen
 
     terminal = Terminal(quiet, json)
     outputs = {"--json": json, "--report": page}
@@ -87,14 +89,20 @@ def evaluate(
     terminal.table(score_table(title, scores, caption(classes, groups)))
     figures = report_groups(terminal, dist, y, targets, groups, group)
     when = times(read, timed, answered) if timed else None
+    pair = training_pair(estimator, train, targets, missing_mark or [])
+    if pair is not None:
+        own = check(*pair, task="classification" if classes else "regression")
+        report_findings(terminal, own.findings)
     if page is None:
         from rdeepsense.reporting.peers import simple_models, trees_of
         from rdeepsense.reporting.verdict import Constant
 
-        pair = training_pair(estimator, train, targets, missing_mark or [])
         trees = None if pair is None else trees_of(simple_models(estimator, pair, inputs))
         known, status = Constant.of_model(estimator.fitted_), estimator.status(inputs)
         findings = estimator.findings_
+        if pair is not None:
+            findings = findings or own.findings  # of models that were fitted without the check
+            findings += check_seen(estimator.as_rows(inputs), estimator.as_rows(pair[0]))
         verdicts = judged(dist, y, targets, known, group, when, status, trees, findings)
         report(terminal, verdicts)
     else:
@@ -108,7 +116,7 @@ def evaluate(
             (inputs, y),
             None if group is None else pl.Series(groups, group.tolist()),
             when,
-            training_pair(estimator, train, targets, missing_mark or []),
+            pair,
             model,
             f"Rows of {read.name}.",
             np.flatnonzero(answered),
@@ -118,6 +126,7 @@ def evaluate(
             "task": "classification" if classes else "regression",
             "rows": len(y),
             "figures": plain(scores),
+            "findings": [one.to_json() for one in estimator.findings_],
             "verdict": plain(verdicts),
             "groups": plain(figures),
         }

@@ -17,6 +17,7 @@ of the prediction. This module looks for tables where that is not so:
 | `group-input` | an input that names the groups |
 | `constant-target`, `discrete-target`, `rare-class`, `imbalance` | the target |
 | `precision` | numbers that single precision cannot tell apart |
+| `seen-rows` | an evaluation with rows of the fit (`check_seen`) |
 
 All tests look at a bounded number of rows, so that the cost does not grow with the table.
 """
@@ -25,15 +26,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats, Integers
-from rdeepsense.data.categories import Categorical, Columns, is_missing
+from rdeepsense.data.categories import Categorical
+from rdeepsense.data.checked_table import (
+    CLASS_VALUES,
+    MOST_ROWS,
+    Column,
+    Table,
+    Target,
+    Task,
+    counts_rows,
+    matrix,
+)
 from rdeepsense.data.checks import FEWEST_ROWS, check_length
 from rdeepsense.data.dependence import (
     ALIKE,
@@ -55,18 +64,14 @@ from rdeepsense.data.dependence import (
     tree_residuals,
 )
 from rdeepsense.data.findings import CheckReport, Finding, Severity
-from rdeepsense.data.kinds import LABELS, NUMBERS, groups_of, plain, unmasked
+from rdeepsense.data.kinds import groups_of, unmasked
+from rdeepsense.data.splits import row_hashes
 from rdeepsense.data.times import SAMPLES, checked_times, cure_of_order, last_rows, step_of
 from rdeepsense.errors import InputError
 
-Task = Literal["auto", "regression", "classification"]
-
-MOST_ROWS = 5_000  # that are drawn for tests of independent rows
 MOST_IN_ORDER = 20_000  # successive rows that are looked at for their order
-MOST_COLUMNS = 500  # that are tested one by one
 
 FEW_ROWS = 60  # 90 % intervals of a quick fit contain 0.79 of fresh values with 60, 0.40 with 12
-CLASS_VALUES = 20  # whole numbers with so few values may be classes
 DISCRETE = 10  # values at most of a discrete target
 RARE = 3  # rows of a class, of which one each trains, validates and tests
 IMBALANCED = 0.01  # share of the smallest class
@@ -95,16 +100,14 @@ CLOCK = re.compile(
     r"|year|month|week|day|hour|hr|minute",
     re.IGNORECASE,
 )
-ISO = re.compile(r"\d{4}-\d{2}")
-CALENDAR = {
-    *("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
-    *("mon", "tue", "wed", "thu", "fri", "sat", "sun", ""),
-}
 SINGLE = float(np.finfo(np.float32).eps)
 ROWS_A_TICK = 10  # at most, of a clock; beyond it rows stand side by side
 RESTARTS = 4  # of a clock, so that there are five recordings
 LAST = 0.2  # of the rows, the last in time
 LEAST_WORSE = 0.1  # than on rows at random
+
+UNEQUAL = 0.9  # of the rows of a table in which equal rows are the same
+SEEN = 0.05  # of the rows, that may be equal by chance
 
 FEW_STEPS = 16  # of single precision, that a standard deviation may be
 
@@ -136,8 +139,8 @@ def check(
     """
     if task not in ("auto", "regression", "classification"):
         raise InputError(f"task = {task!r}; accepted: 'auto', 'regression', 'classification'")
-    table = _Table.of(unmasked(X), categorical)
-    target = _Target(np.zeros((table.rows, 0)), None) if y is None else _Target.of(y, task)
+    table = Table.of(unmasked(X), categorical)
+    target = Target(np.zeros((table.rows, 0)), None) if y is None else Target.of(y, task)
     check_length("y", target.rows, table.rows)
     labels = None
     if groups is not None:
@@ -147,195 +150,25 @@ def check(
         return _Check(table, target, labels, when).report()
 
 
-@dataclass(frozen=True)
-class _Target:
-    """The target: numbers (rows, outputs) or the number of each row's class."""
+def check_seen(rows: NDArray[Any], trained: NDArray[Any]) -> tuple[Finding, ...]:
+    """Tell whether labeled rows, as numbers and codes, are rows that a model was fitted to.
 
-    values: NDArray[Any]
-    labels: tuple[Any, ...] | None
-
-    @property
-    def rows(self) -> int:
-        return len(self.values)
-
-    @property
-    def outputs(self) -> int:
-        return 1 if self.values.ndim == 1 else self.values.shape[1]
-
-    @property
-    def is_classes(self) -> bool:
-        return self.labels is not None
-
-    @property
-    def task(self) -> str | None:
-        if not self.outputs:
-            return None
-        return "classification" if self.is_classes else "regression"
-
-    @classmethod
-    def of(cls, y: ArrayLike, task: Task) -> _Target:
-        try:
-            array = plain("y", y, LABELS if task != "regression" else NUMBERS)
-        except InputError:
-            if task != "auto":
-                raise
-            array = plain("y", y, NUMBERS)  # beyond those that number classes
-        classes = task == "classification"
-        if task == "auto":
-            classes = array.dtype.kind in "OUb" or (
-                array.dtype.kind in "iu" and len(np.unique(array)) <= CLASS_VALUES
-            )
-        if classes:
-            column = array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
-            if column.ndim != 1:
-                raise InputError(f"y has shape {array.shape}; labels are accepted as (rows,)")
-            if column.dtype.kind == "O":
-                column = column.astype(str)
-            names, numbers = np.unique(column, return_inverse=True)
-            return cls(numbers.reshape(-1), tuple(names.tolist()))
-        numbers = array.astype(np.float64)
-        return cls(numbers.reshape(len(numbers), -1), None)
-
-    def responses(self, rows: Integers) -> Floats:
-        """Return what a regression predicts: standardized targets, or 1 for the row's class."""
-        own = self.values[rows]
-        if self.labels is None:
-            std = own.std(axis=0)
-            return cast(Floats, (own - own.mean(axis=0)) / np.where(std > 0, std, 1.0))
-        classes = np.argsort(-np.bincount(own))[:4]
-        return cast(Floats, (own[:, None] == classes).astype(np.float64))
-
-
-@dataclass(frozen=True)
-class _Column:
-    """One input: its values as numbers; codes of text and other categories."""
-
-    name: str
-    values: NDArray[Any]
-    kind: Literal["number", "category", "time"]
-    clock: Floats | None = None  # of text that is dates, in seconds
-    calendar: bool = False  # of names of months or days of the week
-
-    @property
-    def is_dated(self) -> bool:
-        """Whether the values are dates or times."""
-        return self.kind == "time" or self.clock is not None
-
-    @property
-    def seconds(self) -> Floats:
-        """The values as times: of dates in seconds, of numbers in their own unit."""
-        values = self.values if self.clock is None else self.clock
-        return values.astype(np.float64)
-
-    @cached_property
-    def whole(self) -> bool:
-        """Whether the values are whole numbers, or categories."""
-        if self.kind != "number":
-            return self.kind == "category"
-        if self.values.dtype.kind in "iub":
-            return True
-        some = self.values[:MOST_ROWS]
-        return bool(np.all((some == np.rint(some)) & (np.abs(some) < 2.0**53)))
-
-    def level_numbers(self) -> tuple[NDArray[Any], Integers]:
-        """Return the levels in their order, and the number of each row's."""
-        levels, number = np.unique(self.values, return_inverse=True)
-        return levels, number.reshape(-1)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """The inputs by column."""
-
-    columns: list[_Column]
-    rows: int
-    named: bool
-    inputs: int
-
-    @classmethod
-    def of(cls, X: Any, categorical: Categorical) -> _Table:
-        shape: tuple[int, ...] = getattr(X, "shape", ())
-        if len(shape) == 3:
-            return cls([], len(X), False, int(shape[-1]))
-        columns = Columns.of(X, every=True)
-        if columns is None:  # of what numpy alone knows to read
-            X = np.asarray(X)
-            columns = Columns.of(X, every=True)
-        if columns is None:
-            raise InputError(f"X has no columns; accepted: (rows, features); got {type(X)}")
-        plain_numbers = isinstance(X, np.ndarray) and X.dtype.kind not in "OU"
-        automatic = isinstance(categorical, str) or categorical is None
-        chosen = set() if automatic and plain_numbers else set(_categories(columns, categorical))
-        named = any(isinstance(name, str) for name in columns.names)
-        found = [
-            one
-            for k, name in enumerate(columns.names[:MOST_COLUMNS])
-            if (one := _column(columns, k, str(name), k in chosen)) is not None
-        ]
-        rows = len(columns.values[0]) if columns.values else 0
-        return cls(found, rows, named, len(columns.values))
-
-
-def _categories(columns: Columns, categorical: Categorical) -> list[int]:
-    try:
-        return columns.chosen(categorical)
-    except InputError:  # of a column that is neither; `fit` says so
-        return []
-
-
-def _column(columns: Columns, k: int, name: str, category: bool) -> _Column | None:
-    values = columns.values[k]
-    kind = str(getattr(values, "dtype", getattr(values, "type", ""))).lower()
-    if kind.startswith(("date", "timestamp")):
-        try:
-            times = np.asarray(values).astype("datetime64[us]")
-        except (TypeError, ValueError):
-            return None
-        numbers = np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
-        return _Column(name, numbers, "time")
-    if not category:
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
-            return _Column(name, values, "number")
-        try:
-            numbers = columns.numbers(k)
-        except InputError:
-            category = True
-        else:
-            return _Column(name, numbers, "number")
-    try:
-        texts = np.array(["" if is_missing(v) else str(v) for v in columns.objects(k)])
-    except (TypeError, ValueError):
-        return None
-    levels, codes = np.unique(texts, return_inverse=True)
-    codes = codes.reshape(-1).astype(np.int64)
-    clock = _dates(levels)
-    if clock is not None:
-        clock = clock[codes]
-    if len(levels) * ROWS_A_LEVEL <= len(texts):  # else they name rows, and have no order
-        order = sorted(range(len(levels)), key=lambda place: _natural(str(levels[place])))
-        rank = np.empty(len(levels), dtype=np.int64)
-        rank[order] = np.arange(len(levels))
-        codes = rank[codes]
-    calendar = {str(level)[:3].lower() for level in levels} <= CALENDAR
-    return _Column(name, codes, "category", clock, calendar)
-
-
-def _dates(levels: NDArray[Any]) -> Floats | None:
-    """Return ISO dates as seconds; None of other text."""
-    known = levels[levels != ""]
-    if not len(known) or not ISO.match(str(known[0])):
-        return None
-    try:
-        found = np.array([text or "NaT" for text in levels.tolist()], dtype="datetime64[us]")
-    except ValueError:
-        return None
-    return np.where(np.isnat(found), np.nan, found.astype(np.int64) / 1e6)
-
-
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    """Return a key by which R2 comes before R10."""
-    parts = re.findall(r"\d{1,18}|\D+|\d+", text)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+    Nothing is said of tables whose own rows often are equal.
+    """
+    known = np.unique(row_hashes(trained))
+    if len(known) < UNEQUAL * len(trained):
+        return ()
+    share = float(np.isin(row_hashes(rows), known).mean())
+    if share < SEEN:
+        return ()
+    return (
+        Finding(
+            code="seen-rows",
+            severity="error",
+            message=f"{share:.0%} of these rows are in the table of the fit",
+            cure="Evaluate with rows that the model was not fitted to.",
+        ),
+    )
 
 
 class _Check:
@@ -343,8 +176,8 @@ class _Check:
 
     def __init__(
         self,
-        table: _Table,
-        target: _Target,
+        table: Table,
+        target: Target,
         groups: Integers | None,
         time: NDArray[Any] | None = None,
     ) -> None:
@@ -366,7 +199,7 @@ class _Check:
         severity: Severity,
         message: str,
         cure: str,
-        *columns: _Column,
+        *columns: Column,
         option: str = "",
     ) -> None:
         names = tuple(one.name for one in columns)
@@ -381,14 +214,14 @@ class _Check:
             )
         )
 
-    def said(self, *columns: _Column) -> str:
+    def said(self, *columns: Column) -> str:
         """Name columns in a sentence."""
         names = (repr(one.name) if self.table.named else one.name for one in columns[:5])
         shown = ", ".join(f"{name:.80}" for name in names)
         more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
         return f"column{'s' * (len(columns) > 1)} {shown}{more}"
 
-    def option(self, name: str, one: _Column) -> str:
+    def option(self, name: str, one: Column) -> str:
         """Name an option of the command line about a column."""
         return f"--{name} {repr(one.name) if self.table.named else one.name:.80}"
 
@@ -556,7 +389,7 @@ class _Check:
                 "A held-out part with few groups may lack a class; keep many groups of each.",
             )
 
-    def _naming(self, groups: Integers) -> list[_Column]:
+    def _naming(self, groups: Integers) -> list[Column]:
         """Return the categories of which each level is in one group."""
         found = []
         for one in self.table.columns:
@@ -588,17 +421,17 @@ class _Check:
                 *coarse,
             )
 
-    def _identifiers(self) -> list[_Column]:
+    def _identifiers(self) -> list[Column]:
         """Look for columns that number or name rows; return the others."""
         rows = self.table.rows
-        numbering: list[_Column] = []
-        naming: list[_Column] = []
-        others: list[_Column] = []
+        numbering: list[Column] = []
+        naming: list[Column] = []
+        others: list[Column] = []
         for one in self.table.columns:
             if one.kind == "category":
                 levels = int(one.values.max()) + 1
                 (naming if rows < ROWS_A_LEVEL * levels else others).append(one)
-            elif one.kind == "number" and one.whole and _counts_rows(one.values):
+            elif one.kind == "number" and one.whole and counts_rows(one.values):
                 numbering.append(one)
             else:
                 others.append(one)
@@ -628,7 +461,7 @@ class _Check:
 
     # One column against the target.
 
-    def _leaks(self, columns: Sequence[_Column]) -> set[str]:
+    def _leaks(self, columns: Sequence[Column]) -> set[str]:
         """Look for inputs that give the target away; return the names of those found."""
         tested = [one for one in columns if one.kind != "time"]
         drawn = self.sample[: MOST_ROWS if len(tested) <= 100 else 1_000]
@@ -647,10 +480,10 @@ class _Check:
 
     def _value_leak(
         self,
-        one: _Column,
+        one: Column,
         values: Floats,
         rows: Integers,
-        columns: Sequence[_Column],
+        columns: Sequence[Column],
         taken: set[str],
     ) -> None:
         y = self.target.values[rows]
@@ -680,10 +513,10 @@ class _Check:
 
     def _class_leak(
         self,
-        one: _Column,
+        one: Column,
         values: Floats,
         rows: Integers,
-        columns: Sequence[_Column],
+        columns: Sequence[Column],
         taken: set[str],
     ) -> None:
         y = self.target.values[rows]
@@ -699,7 +532,7 @@ class _Check:
             taken.add(one.name)
             self._leak(one, columns, "alone determines the class of more than 99 % of the rows")
 
-    def _names_groups(self, one: _Column) -> bool:
+    def _names_groups(self, one: Column) -> bool:
         """Tell whether a column that determines the target has the levels of recordings."""
         levels, number = one.level_numbers()
         rows = self.table.rows
@@ -736,11 +569,11 @@ class _Check:
         )
         return True
 
-    def _ordered(self, one: _Column, number: Integers) -> bool:
+    def _ordered(self, one: Column, number: Integers) -> bool:
         rows = self.sample
         return Likeness.of(number[rows], self.target.responses(rows)).order < NO_ORDER
 
-    def _leak(self, one: _Column, columns: Sequence[_Column], what: str) -> None:
+    def _leak(self, one: Column, columns: Sequence[Column], what: str) -> None:
         others = [other for other in columns if other.name != one.name and other.kind != "time"]
         rows = self.sample[:TREE_ROWS]
         explained = self._explained_by(others, rows) if others else 1.0
@@ -755,26 +588,26 @@ class _Check:
             option=self.option("ignore", one),
         )
 
-    def _explained_by(self, others: Sequence[_Column], rows: Integers) -> float:
+    def _explained_by(self, others: Sequence[Column], rows: Integers) -> float:
         """Return the share of the target's variance that trees on these columns predict."""
         truth = self.target.responses(rows)
-        residuals = tree_residuals(_matrix(others, rows), truth)
+        residuals = tree_residuals(matrix(others, rows), truth)
         total = ((truth - truth.mean(axis=0)) ** 2).sum()
         return float(1 - (residuals**2).sum() / total) if total > 0 else 1.0
 
     # Rows that belong together.
 
-    def _set_groups(self, one: _Column, number: Integers) -> None:
+    def _set_groups(self, one: Column, number: Integers) -> None:
         if self.groups is None and self.given is None:
             self.groups, self.group_column = number, one.name
 
-    def _group_cure(self, one: _Column) -> str:
+    def _group_cure(self, one: Column) -> str:
         name = f"{repr(one.name) if self.table.named else one.name:.80}"
         return f"Keep its rows together: groups= the values of {name}, without it among the inputs."
 
-    def _entities(self, columns: Sequence[_Column]) -> None:
+    def _entities(self, columns: Sequence[Column]) -> None:
         """Apply the rule of three parts: residuals alike, no order of levels, even counts."""
-        candidates: list[tuple[_Column, Integers]] = []
+        candidates: list[tuple[Column, Integers]] = []
         for one in columns:
             if one.kind == "time" or one.calendar or self._is_named_clock(one) or not one.whole:
                 continue
@@ -791,7 +624,7 @@ class _Check:
         names = {one.name for one, _ in candidates}
         common = [one for one in columns if one.name not in names and one.kind != "time"]
         rows = self._whole_levels(candidates[0][1])
-        residuals = linear_residuals(_matrix(common, rows), self.target.responses(rows))
+        residuals = linear_residuals(matrix(common, rows), self.target.responses(rows))
         scored = []
         for one, number in candidates:
             like = Likeness.of(number[rows], residuals)
@@ -803,7 +636,7 @@ class _Check:
             rows = self._whole_levels(number)
             y = self.target.responses(rows)
             others = [other for other in columns if other is not one and other.kind != "time"]
-            residuals = tree_residuals(_matrix(others, rows), y) if others else y - y.mean(axis=0)
+            residuals = tree_residuals(matrix(others, rows), y) if others else y - y.mean(axis=0)
             like = Likeness.of(number[rows], residuals)
             strong = like.intraclass > INTRACLASS and like.ratio > F_RATIO
             if strong and like.chance < BY_CHANCE and like.order > NO_ORDER:
@@ -832,7 +665,7 @@ class _Check:
         found = np.flatnonzero(chosen[number])
         return found if fits.sum() >= LEVELS else np.sort(self.sample[:TREE_ROWS])
 
-    def _near_copies(self, columns: Sequence[_Column]) -> None:
+    def _near_copies(self, columns: Sequence[Column]) -> None:
         """Look for rows whose nearest rows are far nearer than the next ones."""
         numbers = [one for one in columns if one.kind == "number"]
         rows = np.sort(self.rng.permutation(self.table.rows)[:SEARCHED])
@@ -847,8 +680,8 @@ class _Check:
             return
         names = {one.name for one in continuous}
         discrete = [one for one in columns if one.name not in names and one.kind != "time"]
-        scaled = to_one_scale(_matrix(continuous, rows))
-        levels = _matrix(discrete, rows) if discrete else None
+        scaled = to_one_scale(matrix(continuous, rows))
+        levels = matrix(discrete, rows) if discrete else None
         for part in (1, 16):  # of a sixteenth of the rows, for blocks of many rows
             if part > 1 and len(rows) < 5 * FEWEST_ROWS * part:
                 return
@@ -860,7 +693,7 @@ class _Check:
             said = "blocks of near-copies"
             if self.table.rows <= GROUPED:
                 if len(rows) < self.table.rows:
-                    scaled = to_one_scale(_matrix(continuous, np.arange(self.table.rows)))
+                    scaled = to_one_scale(matrix(continuous, np.arange(self.table.rows)))
                 blocks = near_blocks(scaled, cut)
                 count = int(blocks.max()) + 1
                 if count < LEVELS or 2 * np.bincount(blocks).max() > len(blocks):
@@ -877,7 +710,7 @@ class _Check:
             )
             return
 
-    def _time_order(self, columns: Sequence[_Column]) -> None:
+    def _time_order(self, columns: Sequence[Column]) -> None:
         """Look for a clock, and for values that hardly change from row to row."""
         rows = slice(0, min(self.table.rows, MOST_IN_ORDER))
         if self.table.rows < ORDERED_ROWS:
@@ -915,7 +748,7 @@ class _Check:
             option=f"{time} {windows}" if step is not None and step < SAMPLES else time,
         )
 
-    def _follow(self, clock: _Column) -> int:
+    def _follow(self, clock: Column) -> int:
         """Keep the time of each row, or the recordings between restarts; return their number."""
         values = clock.seconds
         there = np.isfinite(values)
@@ -929,7 +762,7 @@ class _Check:
             self.groups = np.cumsum(number)
         return again
 
-    def _time_split(self, columns: Sequence[_Column]) -> None:
+    def _time_split(self, columns: Sequence[Column]) -> None:
         """Say how much worse trees are on the last rows in time than on rows at random."""
         assert self.time is not None
         rows = np.sort(self.sample)
@@ -939,7 +772,7 @@ class _Check:
         others = [one for one in columns if one.kind != "time" and one.name != self.time_column]
         if not others or later.sum() < FEWEST_ROWS or (~later).sum() < FEWEST_ROWS:
             return
-        X, y = _matrix(others, rows), self.target.responses(rows)
+        X, y = matrix(others, rows), self.target.responses(rows)
         errors = [np.abs(held_out_residuals(X, y, held)).mean(axis=1) for held in (later, chance)]
         last, usual = (float(one.mean()) for one in errors)
         spread = float(np.sqrt(sum(one.var() / len(one) for one in errors)))
@@ -957,10 +790,10 @@ class _Check:
             else "",
         )
 
-    def _is_named_clock(self, one: _Column) -> bool:
+    def _is_named_clock(self, one: Column) -> bool:
         return self.table.named and CLOCK.fullmatch(one.name.strip()) is not None
 
-    def _is_clock(self, one: _Column, rows: slice) -> bool:
+    def _is_clock(self, one: Column, rows: slice) -> bool:
         """Tell whether a column is a time that goes on for most rows; it may start again."""
         if one.kind == "category" and one.clock is None:
             return False
@@ -983,28 +816,3 @@ class _Check:
             return False
         low, middle, high = np.quantile(steps[forward], (0.25, 0.5, 0.75))
         return bool(high - low < 0.5 * middle)
-
-
-def _counts_rows(values: NDArray[Any]) -> bool:
-    """Tell whether whole numbers number the rows: in order, or all of a range, each once."""
-    if not np.isfinite(values[[0, -1]].astype(np.float64)).all():
-        return False
-    for some in (values[:1_000], values):
-        up, down = (some[1:] > some[:-1]).all(), (some[1:] < some[:-1]).all()
-        if not (up or down):
-            break
-    else:
-        return True
-    low, high = values.min(), values.max()
-    if float(high) - float(low) != len(values) - 1:
-        return False
-    return len(np.unique(values)) == len(values)
-
-
-def _matrix(columns: Sequence[_Column], rows: Integers) -> Floats:
-    """Return some rows of columns as numbers, missing values as NaN."""
-    found = np.empty((len(rows), len(columns)))
-    for k, one in enumerate(columns):
-        found[:, k] = one.values[rows]
-    found[~np.isfinite(found)] = np.nan
-    return found

@@ -21,7 +21,8 @@ from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
 from rdeepsense.data.categories import check_categorical
-from rdeepsense.data.check import Task, check
+from rdeepsense.data.check import check
+from rdeepsense.data.checked_table import Task
 from rdeepsense.data.findings import CheckReport, Finding
 from rdeepsense.data.kinds import LABELS, groups_of, plain
 from rdeepsense.data.level_vectors import with_vectors

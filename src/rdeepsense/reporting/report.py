@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rdeepsense.batch.distribution import predict_many
+from rdeepsense.data.check import check_seen
 from rdeepsense.data.checks import check_length
 from rdeepsense.data.kinds import groups_of
 from rdeepsense.data.times import checked_times
@@ -118,6 +119,8 @@ def report(
         peers, compared, trees = compare(model, simple, (X, y), group), TRAIN, trees_of(simple)
     status = fitted.status(rows)
     findings = fitted.training.findings
+    if train is not None:
+        findings += check_seen(rows, model.as_rows(train[0]))
     verdicts = judge_each(subjects, Constant.of_model(fitted), status, trees, findings)
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     check_length("row_numbers", len(numbers), len(rows))
