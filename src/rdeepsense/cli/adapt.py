@@ -10,7 +10,7 @@ import typer
 from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.columns import check_known
 from rdeepsense.cli.inference import load_model, model_inputs
-from rdeepsense.cli.labelled import target_columns, truth_of
+from rdeepsense.cli.labelled import labelled_rows, target_columns, truth_of
 from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Quiet
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.scores import NAMES, Scores, check_shape, score_model
@@ -83,6 +83,7 @@ def _rows(
     """Read the rows of a table that can be answered, and their truth."""
     read = read_table(table, missing_mark or [])
     check_known(read.frame, targets, "--target")
+    read = labelled_rows(estimator, read, targets)
     found = model_inputs(estimator, read, targets)
     found.report(terminal)
     answered = answerable(estimator, found.values)

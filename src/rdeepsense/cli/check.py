@@ -20,7 +20,7 @@ from rdeepsense.cli.columns import (
 from rdeepsense.cli.options import TABLE, ForcedInputs, JsonFile, MissingMarks, Overwrite, Quiet
 from rdeepsense.cli.reading.dates import as_dates, source_of
 from rdeepsense.cli.reading.table import read_table
-from rdeepsense.cli.reading.targets import read_targets
+from rdeepsense.cli.reading.targets import read_targets, with_truth
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table, write_json
 
@@ -70,6 +70,7 @@ def check(
             ("--input", forced),
         ):
             check_known(read.frame, names, option)
+        read = with_truth(read, targets) if targets else read
         frame, read_as = read_targets(read, targets)
         aside = [*targets, *([groups] if groups else []), *left]
         found = inspect(frame, aside, forced, (), read.comma_separated, read.said, read_as)

@@ -32,7 +32,7 @@ from rdeepsense.cli.options import (
 )
 from rdeepsense.cli.reading.dates import parse_parts
 from rdeepsense.cli.reading.table import read_table
-from rdeepsense.cli.reading.targets import check_classes, read_targets
+from rdeepsense.cli.reading.targets import check_classes, read_targets, with_truth
 from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
@@ -125,6 +125,7 @@ def compare(
         ("--input", forced),
     ):
         check_known(frame, names, option)
+    read = with_truth(read, [target])
     frame, read_as = read_targets(read, [target])
     aside, commas = [target, *group, *left], read.comma_separated
     found = inspect(frame, aside, forced, parts, commas, read.said, read_as)

@@ -14,7 +14,7 @@ from rdeepsense.cli.columns import check_known, labels
 from rdeepsense.cli.evaluate_report import time_column, times, training_pair, write_report
 from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
-from rdeepsense.cli.labelled import target_columns, truth_of
+from rdeepsense.cli.labelled import labelled_rows, target_columns, truth_of
 from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Quiet
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.scores import caption, score_model, score_table
@@ -72,6 +72,7 @@ def evaluate(
     read = read_table(table, missing_mark or [])
     check_known(read.frame, targets, "--target")
     check_known(read.frame, [groups] if groups else [], "--groups")
+    read = labelled_rows(estimator, read, targets)
     classes = hasattr(estimator, "classes_")
     taken = [*targets, *([groups] if groups else [])]
     names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rdeepsense.cli.answerable import answerable, rows_of
 from rdeepsense.cli.columns import check_known
 from rdeepsense.cli.inference import Inputs, model_inputs
-from rdeepsense.cli.labelled import truth_of
+from rdeepsense.cli.labelled import labelled_rows, truth_of
 from rdeepsense.cli.reading.dates import as_dates
 from rdeepsense.cli.reading.table import Table, read_table
 from rdeepsense.cli.reading.times import moments_of
@@ -51,6 +51,7 @@ def training_pair(
         return None
     read = read_table(path, marks)
     check_known(read.frame, targets, "--target")
+    read = labelled_rows(model, read, targets)
     values = model_inputs(model, read, targets).values
     chosen = answerable(model, values)
     return rows_of(values, chosen), truth_of(model, read, targets)[chosen]

@@ -18,6 +18,7 @@ from rdeepsense.cli.columns import (
 )
 from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.inference import load_model, model_inputs
+from rdeepsense.cli.labelled import labelled_rows
 from rdeepsense.cli.options import Overwrite, Quiet
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.reading.targets import read_targets
@@ -222,6 +223,7 @@ def _rows(
         raise InputError("--data needs --target: the columns with the truth")
     table = read_table(path)
     check_known(table.frame, target, "--target")
+    table = labelled_rows(estimator, table, target)
     found = model_inputs(estimator, table, target)
     report_assumed(terminal, found.said)
     report_strays(terminal, found.strays)

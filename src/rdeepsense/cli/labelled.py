@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rdeepsense.cli.columns import labels, numeric_targets
 from rdeepsense.cli.reading.table import Table
-from rdeepsense.cli.reading.targets import read_targets
+from rdeepsense.cli.reading.targets import read_targets, with_truth
 from rdeepsense.cli.scores import known_labels
 from rdeepsense.errors import InputError
 
@@ -32,10 +32,18 @@ def target_columns(model: Estimator, given: list[str] | None) -> list[str]:
     return names
 
 
+def labelled_rows(model: Estimator, table: Table, targets: list[str]) -> Table:
+    """Leave out the rows whose truth is not known."""
+    return with_truth(table, targets, _has_texts(model))
+
+
+def _has_texts(model: Estimator) -> bool:
+    return hasattr(model, "classes_") and model.classes_.dtype.kind == "U"
+
+
 def truth_of(model: Estimator, table: Table, targets: list[str]) -> NDArray[np.generic]:
     """Return values or labels; labels of a model whose classes are texts stay texts."""
-    texts = hasattr(model, "classes_") and model.classes_.dtype.kind == "U"
-    if not texts:
+    if not _has_texts(model):
         frame = read_targets(table, targets)[0]
         if not hasattr(model, "classes_"):
             return numeric_targets(frame, targets)

@@ -21,7 +21,7 @@ from rdeepsense.cli.columns import (
 )
 from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.table import Table
-from rdeepsense.cli.reading.targets import check_classes, read_targets
+from rdeepsense.cli.reading.targets import check_classes, read_targets, with_truth
 from rdeepsense.cli.reading.times import moments_of
 from rdeepsense.cli.scores import ClosingScores, caption, score_model, score_table
 from rdeepsense.cli.split import in_both, split_off, stretches
@@ -88,6 +88,7 @@ class MemoryTable:
             ("--time", [time] if time else []),
         ):
             check_known(table.frame, names, option)
+        table = with_truth(table, targets)
         frame, read_as = read_targets(table, targets)
         aside, commas = [*targets, *group, *ignore], table.comma_separated
         found = inspect(frame, aside, forced, parts, commas, table.said, read_as)

@@ -56,11 +56,6 @@ REFUSED = [
         said=("would have", "classes in 40 rows", "--many-classes"),
     ),
     Animal(
-        "a missing target",
-        text(change=put("y", r9="n/a")),
-        said=("missing values in 1 of 40 rows, first in row 9",),
-    ),
-    Animal(
         "a missing input where it is refused",
         text(change=put("a", r9="?")),
         said=("missing values in 1 of 40 rows, first in row 9", "'a' (1); --missing auto"),

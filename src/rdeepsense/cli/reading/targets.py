@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rdeepsense.cli.reading.numbers import numbers_in
@@ -35,6 +36,31 @@ def read_targets(table: Table, names: Sequence[str]) -> tuple[pl.DataFrame, dict
     if found.columns:
         frame = frame.with_columns(found.columns.values())
     return frame, found.read_as
+
+
+def with_truth(table: Table, names: Sequence[str], texts: bool = False) -> Table:
+    """Leave out the rows that lack a target, and say so; `texts` are classes as they are written.
+
+    Rows are counted without them afterwards.
+    """
+    import polars as pl
+
+    frame = table.frame if texts else read_targets(table, names)[0]
+    present = [
+        pl.col(name).fill_nan(None).is_not_null()
+        if frame[name].dtype.is_float()
+        else pl.col(name).is_not_null()
+        for name in names
+    ]
+    kept = frame.select(pl.all_horizontal(present).alias("kept")).to_series()
+    rows = int((~kept).sum())
+    if not rows:
+        return table
+    named = " or ".join(repr(name) for name in names)
+    if rows == frame.height:
+        raise InputError(f"--target: no row has a value of {named}")
+    said = f"{rows:,} of {frame.height:,} rows lack a value of {named} and are left out"
+    return replace(table, frame=table.frame.filter(kept), said=[*table.said, said])
 
 
 def check_classes(name: str, classes: int, rows: int, many: bool) -> None:
