@@ -128,7 +128,8 @@ def predictions(model: Any, X: Any, groups: Any = None) -> Values:
     if hasattr(model, "mutual_information"):
         values |= _named("predict", lambda: {"information": model.mutual_information(X)})
     if hasattr(model, "predict_interval"):
-        values |= _named("predict", lambda: _ends(model.predict_interval(X, 0.9, "predicted")))
+        how = ["predicted"] if hasattr(model, "save") else []  # a wrapped network has one way
+        values |= _named("predict", lambda: _ends(model.predict_interval(X, 0.9, *how)))
         values |= _named(
             "conformal",
             lambda: _ends(model.predict_interval(X, 0.9, method="conformal", groups=groups)),
