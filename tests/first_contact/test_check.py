@@ -462,3 +462,39 @@ def test_a_design_and_a_time_series(data_dir: Path) -> None:
     bikes = pl.read_parquet(data_dir / "outside" / "bike_hour.parquet")
     report = rds.check(bikes.drop("cnt"), bikes["cnt"])
     assert codes(report, "warning") == {"row-id", "time-order"}
+
+
+def windowed(rng: np.random.Generator, recordings: int, samples: int) -> tuple[Any, Any]:
+    """Windows of 20 samples, 5 apart, and the recording of each."""
+    found, number = [], []
+    for k in range(recordings):
+        signal = rng.normal(size=(samples, 2))
+        starts = range(0, samples - 19, 5)
+        found += [signal[at : at + 20] for at in starts]
+        number += [k] * len(starts)
+    return np.stack(found), np.array(number)
+
+
+def test_windows_that_share_samples_are_of_one_recording(rng: np.random.Generator) -> None:
+    X, recording = windowed(rng, 8, 200)
+    report = rds.check(X, rng.normal(size=len(X)))
+    assert codes(report) == {"overlapping-windows"}
+    assert same_partition(report.groups, recording)
+    assert report.kept is not None
+    assert report.kept.all()
+    assert codes(rds.check(X, rng.normal(size=len(X)), groups=recording)) == set()
+    assert codes(rds.check(X[::4], rng.normal(size=len(X[::4])))) == set()
+    assert codes(rds.check(np.zeros((80, 20, 2)), rng.normal(size=80))) == set()
+
+
+def test_one_long_recording_is_divided_where_no_sample_is_shared(rng: np.random.Generator) -> None:
+    X, _ = windowed(rng, 1, 1_000)
+    report = rds.check(X, rng.normal(size=len(X)))
+    assert report.groups is not None
+    assert report.kept is not None
+    assert len(np.unique(report.groups)) == 10
+    assert (~report.kept).sum() == 9 * 3
+    for one, other in zip(range(9), range(1, 10), strict=True):
+        kept = np.flatnonzero(report.kept)
+        last = max(kept[report.groups[kept] == one])
+        assert last * 5 + 20 <= 5 * min(kept[report.groups[kept] == other])

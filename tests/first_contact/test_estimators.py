@@ -112,3 +112,20 @@ def test_own_groups_and_validation_end_the_search_for_groups(rng: np.random.Gene
     with pytest.warns(rds.DataWarning, match="'person': each level is in one group"):
         model = regressor().fit(X.assign(person=names), y, groups=names)
     assert codes(model) == ["group-input"]
+
+
+@pytest.mark.parametrize(("recordings", "used"), [(8, 8 * 37), (1, 197 - 27)])
+def test_windows_that_share_samples_are_kept_apart(
+    rng: np.random.Generator, recordings: int, used: int
+) -> None:
+    samples = 200 if recordings > 1 else 1_000
+    signals = rng.normal(size=(recordings, samples, 2))
+    starts = range(0, samples - 19, 5)
+    X = np.stack([signal[at : at + 20] for signal in signals for at in starts])
+    y = X.mean(axis=(1, 2))
+    model = regressor(epochs=2, hidden="auto", network=rds.networks.Flattened((8,)))
+    with pytest.warns(rds.DataWarning, match="begin 5 after each other.*keeps them together"):
+        model.fit(X, y)
+    assert codes(model) == ["overlapping-windows"]
+    assert model.training_["rows"] == used
+    assert model.training_["validated"] == "8-fold cross-validation by groups"

@@ -9,6 +9,7 @@ of the prediction. This module looks for tables where that is not so:
 | `recordings` | each level of a column is one run of rows with one class |
 | `entities` | rows of one level (person, machine, site) are alike beyond what the inputs explain |
 | `near-copies` | rows come in blocks of near-copies |
+| `overlapping-windows` | windows share samples with the next ones |
 | `time-order` | rows are samples of a time series, in order |
 | `time-split` | how much worse trees are on the last rows in time than on rows at random |
 | `row-id`, `names` | a column that numbers rows; text whose levels do not recur |
@@ -58,8 +59,10 @@ from rdeepsense.data.dependence import (
     linear_residuals,
     near_blocks,
     near_copies,
+    overlaps,
     purity,
     purity_in_order,
+    stretches,
     to_one_scale,
     tree_residuals,
 )
@@ -185,6 +188,7 @@ class _Check:
         self.rng = np.random.default_rng(0)
         self.found: list[Finding] = []
         self.groups: NDArray[Any] | None = None
+        self.kept: NDArray[Any] | None = None
         self.group_column: str | None = None
         self.leave_out: list[str] = []
         self.time = time
@@ -244,6 +248,8 @@ class _Check:
                 self._time_split(others)
             if self.given is None and self.groups is None and self.time is None:
                 self._near_copies(others)
+        if self.table.windows is not None and self.given is None and self.time is None:
+            self._overlaps(self.table.windows)
         order = {"error": 0, "warning": 1, "info": 2}
         groups = self.given if self.groups is None else self.groups
         naming = [] if groups is None else self._naming(groups)
@@ -254,6 +260,7 @@ class _Check:
             task=self.target.task,
             groups=self.groups,
             group_column=self.group_column,
+            kept=self.kept,
             group_categories=tuple(one.name for one in naming),
             time=self.time,
             time_column=self.time_column,
@@ -664,6 +671,22 @@ class _Check:
         chosen[order[fits]] = True
         found = np.flatnonzero(chosen[number])
         return found if fits.sum() >= LEVELS else np.sort(self.sample[:TREE_ROWS])
+
+    def _overlaps(self, windows: NDArray[Any]) -> None:
+        """Look for windows that share samples with the next ones."""
+        found = overlaps(windows)
+        if found is None:
+            return
+        hop, follows = found
+        length = windows.shape[1]
+        self.groups, self.kept = stretches(follows, -(-length // hop) - 1)
+        self.add(
+            "overlapping-windows",
+            "warning",
+            f"windows of {length} samples begin {hop} after each other, so that neighbors share "
+            "samples; a random split tests the model on samples that it was trained on",
+            "Give the recording of each window as groups=, or cut windows by rdeepsense.windows.",
+        )
 
     def _near_copies(self, columns: Sequence[Column]) -> None:
         """Look for rows whose nearest rows are far nearer than the next ones."""

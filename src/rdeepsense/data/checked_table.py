@@ -133,12 +133,14 @@ class Table:
     rows: int
     named: bool
     inputs: int
+    windows: NDArray[Any] | None = None  # (rows, time, channels), where rows are these
 
     @classmethod
     def of(cls, X: Any, categorical: Categorical) -> Table:
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) == 3:
-            return cls([], len(X), False, int(shape[-1]))
+            windows = X if isinstance(X, np.ndarray) and X.dtype.kind in "iuf" else None
+            return cls([], len(X), False, int(shape[-1]), windows)
         columns = Columns.of(X, every=True)
         if columns is None:  # of what numpy alone knows to read
             X = np.asarray(X)

@@ -27,6 +27,8 @@ DIMENSIONS = 32  # that distances are taken in
 ALIKE = 0.7  # lag-1 autocorrelation; of 200 independent rows it is below 0.2
 CHANGING = 0.3  # of the steps, at least; a quantized signal often stays
 ORDERED_ROWS = 100
+PAIRS = 64  # of windows that are compared
+FEWEST_RECORDINGS, STRETCHES = 5, 10
 
 
 def correlation(x: Floats, y: Floats) -> float:
@@ -187,6 +189,42 @@ def is_slow(values: Floats) -> bool:
     """Tell whether values change from row to row, but little; settings of a design do not."""
     changes = np.mean(values[1:] != values[:-1])
     return bool(changes > CHANGING) and autocorrelation(values[:, None]) > ALIKE
+
+
+def overlaps(windows: Floats) -> tuple[int, Booleans] | None:
+    """Return the hop of windows that share samples, and which follow the one before; else None."""
+    count, length = windows.shape[:2]
+    if count < 2 or length < 2:
+        return None
+    pairs = np.unique(np.linspace(0, count - 2, PAIRS).astype(np.int64))
+    some, after = windows[pairs], windows[pairs + 1]
+    varied = (np.ptp(some, axis=1) > 0).any(axis=1)
+    same = (some[:, 1:] == after[:, :1]).all(axis=2) & varied[:, None]
+    hop = 1 + int(same.sum(axis=0).argmax())
+    follows = (windows[1:, 0] == windows[:-1, hop]).all(axis=1)
+    follows &= (windows[1:, length - hop - 1] == windows[:-1, -1]).all(axis=1)
+    if follows.mean() < NEAR_SHARE or not varied.mean() > NEAR_SHARE:
+        return None
+    return hop, np.concatenate([[False], follows])
+
+
+def stretches(follows: Booleans, reach: int) -> tuple[Integers, Booleans]:
+    """Number recordings of windows, each of which shares samples with `reach` after it.
+
+    Few recordings are divided into stretches, between which some windows are not kept.
+    """
+    recording = np.cumsum(~follows) - 1
+    every = np.ones(len(follows), dtype=bool)
+    if recording[-1] + 1 >= FEWEST_RECORDINGS:
+        return recording, every
+    part = np.arange(len(follows)) * STRETCHES // len(follows)
+    group = np.unique(recording * STRETCHES + part, return_inverse=True)[1].reshape(-1)
+    for step in range(1, reach + 1):
+        later = np.roll(group, -step)
+        inside = np.roll(recording, -step) == recording
+        inside[-step:] = False
+        every &= ~inside | (later == group)
+    return group, every
 
 
 def to_one_scale(values: Floats) -> Floats:

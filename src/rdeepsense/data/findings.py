@@ -15,7 +15,7 @@ Severity = Literal["info", "warning", "error"]
 
 LEAKS = ("target-copy", "leak")
 IDENTIFIERS = ("row-id", "names")
-DEPENDENT = ("recordings", "entities", "near-copies")
+DEPENDENT = ("recordings", "entities", "near-copies", "overlapping-windows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +87,8 @@ class CheckReport(Sequence[Finding]):
     groups : for each row the entity, recording or block of near-copies that it belongs to, where
         rows are not independent; None where they are. A split should keep these together.
     group_column : the column that `groups` is; None where it is none.
+    kept : whether a window may be used: those that reach from one group into the next may not;
+        None where all may.
     group_categories : categories of which each level is in one group, so that a new group has
         unknown levels.
     time : of each row, where rows are in the order of a clock or it was given; else None.
@@ -100,6 +102,7 @@ class CheckReport(Sequence[Finding]):
     task: str | None
     groups: NDArray[Any] | None = field(default=None, repr=False, compare=False)
     group_column: str | None = None
+    kept: NDArray[Any] | None = field(default=None, repr=False, compare=False)
     group_categories: tuple[str, ...] = ()
     time: NDArray[Any] | None = field(default=None, repr=False, compare=False)
     time_column: str | None = None

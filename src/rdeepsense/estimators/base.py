@@ -175,6 +175,8 @@ class DistributionEstimator(BaseEstimator):
         found.warn(stacklevel=3)
         if groups is None:
             groups = found.groups
+            if groups is not None and found.kept is not None:
+                weight = np.where(found.kept, 1.0 if weight is None else weight, 0.0)
         if validation is None:
             rows = split_rows(table, encoded, weight, groups, *ways, time)
         else:
