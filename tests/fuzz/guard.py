@@ -13,7 +13,8 @@ from typing import NoReturn
 
 from rdeepsense.errors import RDeepSenseError
 
-LONGEST = 5.0  # seconds
+LONGEST = 5.0  # seconds of computing, which do not depend on what else the machine does
+WAITING = 60.0  # seconds on the clock, for a case that waits for something
 MIB = 1 << 20
 STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -43,9 +44,10 @@ def guarded(use: Callable[[], object]) -> Outcome:
     foreign: BaseException | None = None
     result: object = None
     before = _forget_peak()
-    handler = signal.signal(signal.SIGALRM, _stop)
-    signal.setitimer(signal.ITIMER_REAL, LONGEST)
-    begin = time.monotonic()
+    handlers = {number: signal.signal(number, _stop) for number in (signal.SIGPROF, signal.SIGALRM)}
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
+    signal.setitimer(signal.ITIMER_REAL, WAITING)
+    begin = time.process_time()
     try:
         result = use()
     except RDeepSenseError as error:
@@ -55,14 +57,17 @@ def guarded(use: Callable[[], object]) -> Outcome:
     except BaseException as error:  # a panic of a library in Rust is no Exception
         foreign = error
     finally:
-        seconds = time.monotonic() - begin
+        seconds = time.process_time() - begin
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     return Outcome(refused, foreign, result, seconds, max(0, _read("VmHWM") - before))
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    raise Hang(f"longer than {LONGEST:g} s")
+    seconds = LONGEST if number == signal.SIGPROF else WAITING
+    raise Hang(f"longer than {seconds:g} s")
 
 
 def _forget_peak() -> int:
