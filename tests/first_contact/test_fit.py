@@ -17,7 +17,7 @@ Run = Callable[..., tuple[str, str]]
 def fitted(run: Run, table: pl.DataFrame, *options: object, target: str = "y") -> Any:
     """Fit a table quickly; returns what `--json` says."""
     table.write_csv("table.csv")
-    quick = ("--quick", "--epochs", 15, "-o", "m.st", "--overwrite", "--json", "-")
+    quick = ("--quick", "--epochs", 8, "--hidden", 16, "-o", "m.st", "--overwrite", "--json", "-")
     out, _ = run("fit", "table.csv", "--target", target, *quick, *options)
     return json.loads(out)
 
@@ -89,11 +89,11 @@ def test_names_of_rows_are_left_out(run: Run, rng: np.random.Generator) -> None:
 
 
 def test_entities_are_no_inputs_by_any_of_their_names(run: Run, rng: np.random.Generator) -> None:
-    person = rng.integers(0, 40, 800)
-    x = rng.normal(size=(800, 2))
-    y = np.sin(2 * x[:, 0]) + 1.5 * rng.normal(size=40)[person] + 0.5 * rng.normal(size=800)
+    person = rng.integers(0, 30, 400)
+    x = rng.normal(size=(400, 2))
+    y = np.sin(2 * x[:, 0]) + 1.5 * rng.normal(size=30)[person] + 0.5 * rng.normal(size=400)
     names = [f"P{k}" for k in person]
-    rooms = [f"P{k} {room}" for k, room in zip(person, rng.integers(0, 2, 800), strict=True)]
+    rooms = [f"P{k} {room}" for k, room in zip(person, rng.integers(0, 2, 400), strict=True)]
     columns = {"a": x[:, 0], "b": x[:, 1], "name": names, "person": person, "room": rooms, "y": y}
     table = pl.DataFrame(columns)
     found = fitted(run, table)
@@ -117,6 +117,6 @@ def test_rows_of_the_fit_do_not_judge_it(run: Run, rng: np.random.Generator) -> 
     run("fit", "train.csv", "--target", "y", "--quick", "--epochs", 15, "-o", "m.st")
     out, _ = run("evaluate", "m.st", "train.csv", "--train", "train.csv")
     assert "Cannot be trusted: 100% of these rows are in the table of the fit." in out
-    out, _ = run("evaluate", "m.st", "test.csv", "--train", "train.csv", "--report", "page.html")
+    out, _ = run("evaluate", "m.st", "test.csv", "--train", "train.csv")
     assert "verdict   skill strong" in out
     assert "findings  none" in out

@@ -18,7 +18,7 @@ from rdeepsense.data.times import checked_times, last_rows
 Run = Callable[..., tuple[str, str]]
 
 
-QUICK = ("--quick", "--epochs", 10, "-o", "m.st", "--overwrite", "--json", "-")
+QUICK = ("--quick", "--epochs", 8, "--hidden", 16, "-o", "m.st", "--overwrite", "--json", "-")
 
 
 def weather(rng: np.random.Generator, days: int = 730) -> pl.DataFrame:

@@ -26,7 +26,7 @@ SAME = 0.9  # of near-copies have equal discrete columns
 DIMENSIONS = 32  # that distances are taken in
 ALIKE = 0.7  # lag-1 autocorrelation; of 200 independent rows it is below 0.2
 CHANGING = 0.3  # of the steps, at least; a quantized signal often stays
-ORDERED_ROWS = 100
+ORDERED_ROWS = 50
 PAIRS = 64  # of windows that are compared
 FEWEST_RECORDINGS, STRETCHES = 5, 10
 
