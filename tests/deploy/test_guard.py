@@ -108,9 +108,9 @@ def test_every_type_of_c_says_the_same(seed: int, dtype: str, tmp_path: Path) ->
 @pytest.mark.parametrize("dtype", ["float32", "int8", "windows"])
 def test_without_ranges_c_flags_the_inputs_that_it_moves(dtype: str, tmp_path: Path) -> None:
     """Files of models from before there were ranges have none."""
-    drawn = draw_own(0) if dtype == "windows" else draw(0, widest=20, most=4)
+    drawn = draw_own(0) if dtype == "windows" else draw(3, widest=20, most=8)
     rows = drawn.X[:3].astype(np.float32)
-    rows[1].flat[0], rows[2].flat[-1] = 3e38, -3e38
+    rows[1].flat[0], rows[2].flat[-1] = 3e38, -3e38  # of seven inputs four are read at once
     source: Source
     if dtype == "windows":
         graph = fold_graph(drawn.estimator.fitted_)
@@ -118,7 +118,8 @@ def test_without_ranges_c_flags_the_inputs_that_it_moves(dtype: str, tmp_path: P
         source = GraphSource(graph, as_stored(graph, "float32"))
     else:
         folded = fold(drawn.estimator)
-        folded = replace(folded, facts=replace(folded.facts, guard=None))
+        facts = replace(folded.facts, guard=None, missing="refuse")
+        folded = replace(folded, facts=facts)
         source = Source(folded, prepare(folded, dtype, drawn.X.astype(np.float32)))
     built = library(write(source, tmp_path / "m", drawn.X), COMPILERS[0], "-O0")
     assert predict(built, source, rows)[0] == [Status.OK, Status.OUT_OF_RANGE, Status.OUT_OF_RANGE]
