@@ -129,3 +129,14 @@ def test_windows_that_share_samples_are_kept_apart(
     assert codes(model) == ["overlapping-windows"]
     assert model.training_["rows"] == used
     assert model.training_["validated"] == "8-fold cross-validation by groups"
+
+
+def test_files_are_checked_by_a_sample_of_their_rows(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    y = rng.normal(size=600)
+    table = pd.DataFrame({"a": rng.normal(size=600), "copy": 1.8 * y + 32, "y": y})
+    table.to_parquet(tmp_path / "rows.parquet")
+    with pytest.warns(rds.DataWarning, match="'copy' is the target in other units"):
+        model = regressor(epochs=2).fit(tmp_path, "y")
+    assert codes(model) == ["target-copy"]

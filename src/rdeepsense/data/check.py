@@ -36,6 +36,7 @@ from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data.categories import Categorical
 from rdeepsense.data.checked_table import (
     CLASS_VALUES,
+    MOST_COLUMNS,
     MOST_ROWS,
     Column,
     Table,
@@ -151,6 +152,17 @@ def check(
     when = None if time is None else checked_times(time, table.rows)
     with np.errstate(all="ignore"):  # values near the ends of float64
         return _Check(table, target, labels, when).report()
+
+
+def check_sample(
+    X: NDArray[Any], names: Sequence[str], y: NDArray[Any], is_classes: bool
+) -> tuple[Finding, ...]:
+    """Check rows that were drawn from a table of numbers, in any order."""
+    columns = [Column(name, X[:, k], "number") for k, name in enumerate(names[:MOST_COLUMNS])]
+    table = Table(columns, len(X), True, len(names))
+    target = Target.of(y, "classification" if is_classes else "regression")
+    with np.errstate(all="ignore"):
+        return _Check(table, target, None).report().findings
 
 
 def check_seen(rows: NDArray[Any], trained: NDArray[Any]) -> tuple[Finding, ...]:

@@ -138,10 +138,7 @@ class CheckReport(Sequence[Finding]):
 
     def warn(self, stacklevel: int = 2) -> None:
         """Warn (`DataWarning`) of each finding that is more than information."""
-        for one in self.warnings:
-            together = " This fit keeps them together." * (one.code in DEPENDENT)
-            text = f"{one.sentence} {one.cure}{together if self.groups is not None else ''}"
-            warnings.warn(text, DataWarning, stacklevel=stacklevel + 1)
+        warn_of(self.findings, self.groups is not None, stacklevel + 1)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report, without `groups`, as what JSON can hold."""
@@ -160,3 +157,12 @@ class CheckReport(Sequence[Finding]):
         if not self.findings:
             return f"nothing found in {self.rows:,} rows"
         return "\n".join(map(str, self.findings))
+
+
+def warn_of(findings: Sequence[Finding], together: bool = False, stacklevel: int = 2) -> None:
+    """Warn of findings; `together` where a fit keeps dependent rows together."""
+    for one in findings:
+        if one.severity != "info":
+            more = " This fit keeps them together." if together and one.code in DEPENDENT else ""
+            text = f"{one.sentence} {one.cure}{more}"
+            warnings.warn(text, DataWarning, stacklevel=stacklevel + 1)

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from rdeepsense.data import checks
+from rdeepsense.data.check import check_sample
+from rdeepsense.data.findings import warn_of
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.rows import FitRows, check_one_split
 from rdeepsense.data.stream import split_parquet
@@ -164,4 +166,10 @@ class NetworkEstimator(DistributionEstimator):
         if validation is not None:
             known = KnownInputs((len(inputs),), split.missing)
             pair = self._further_rows("validation", validation, known, target)
-        return ParquetRows.of(split, target, pair), target, split.missing
+        rows = ParquetRows.of(split, target, pair)
+        if self.check:
+            labels = rows.y if target.classes is None else target.classes[rows.y]
+            found = check_sample(rows.X, inputs, labels, target.is_classes)
+            warn_of(found, stacklevel=3)
+            rows = replace(rows, findings=found)
+        return rows, target, split.missing
