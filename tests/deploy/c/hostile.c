@@ -60,7 +60,7 @@ int main(void)
                 return 2;
             }
         }
-        for (i = 0; i < sizeof state / 4 - 2; ++i) {
+        for (i = 0; i < sizeof state / 4 - 5; ++i) {
             printf("%.9g\n", (double)numbers[i]);
         }
     }

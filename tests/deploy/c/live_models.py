@@ -113,7 +113,7 @@ class InC:
 
     def counts(self) -> list[int]:
         """Rows and labels."""
-        return [int(count) for count in self.state[-2:].view(np.uint32)]
+        return [int(count) for count in self.state[-5:-3].view(np.uint32)]
 
 
 def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:

@@ -218,7 +218,7 @@ def test_absurd_labels_are_set_aside_here_and_there(models: Any, tmp_path: Path)
         row = in_c.predict(x)[2]
         live.observe(label, live.predict(x).ticket)
         assert in_c.observe(row, label) == 3
-    assert np.array_equal(before[:-2], in_c.state[:-2])
+    assert np.array_equal(before[:-5], in_c.state[:-5])
     assert in_c.counts() == [3, live.labels] == [3, 0]
     assert live.set_aside == 3
 
@@ -283,11 +283,11 @@ def test_hostile_labels_leave_a_state_that_predicts(
     done = subprocess.run([folder / "hostile"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:2000]
     in_c = InC.built(source, tmp_path / "built")
-    states = np.array(done.stdout.split(), np.float64).reshape(-1, len(in_c.state) - 2)
+    states = np.array(done.stdout.split(), np.float64).reshape(-1, len(in_c.state) - 5)
     assert len(states) == 5
     for state in states:
         assert np.isfinite(state).all()
-        in_c.state[:-2] = state
+        in_c.state[:-5] = state
         for covariance in in_c.covariances():
             eigenvalues = np.linalg.eigvalsh(covariance)
             assert eigenvalues.min() > 0.5 * (1 - keep)

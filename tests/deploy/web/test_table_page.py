@@ -115,6 +115,55 @@ def test_teaching_moves_the_prediction_and_can_be_undone(
     assert page.inner_text(".big") == first
 
 
+def test_a_state_of_somebody_else_or_damaged_is_refused(
+    models: dict[str, Any], page_of: Page, opened: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = opened(page_of("gaussian", models["gaussian"], live=True))
+    page.fill("#truth-0", "12")
+    page.get_by_role("button", name="Learn").click()
+    taught = page.inner_text(".big")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Save").click()
+    path = tmp_path / "personal.state"
+    waiting.value.save_as(path)
+    kept = path.read_bytes()
+    page.get_by_role("button", name="Undo").click()
+    first = page.inner_text(".big")
+    load = page.locator("input[type=file][aria-label=Load]")
+    hostile = np.frombuffer(kept, "<f4").copy()
+    hostile[3] = np.nan
+    for wrong in (hostile.tobytes(), kept[:9] + bytes([kept[9] ^ 1]) + kept[10:], bytes(len(kept))):
+        path.write_bytes(wrong)
+        load.set_input_files(path)
+        page.wait_for_selector("text=it is damaged, or was learnt by another model")
+        assert page.inner_text(".big") == first
+    path.write_bytes(kept[:-4])
+    load.set_input_files(path)
+    page.wait_for_selector("text=/a state of .* bytes; this model's has/")
+    path.write_bytes(kept)
+    load.set_input_files(path)
+    page.wait_for_selector("text=The personal state was loaded.")
+    assert page.inner_text(".big") == taught
+    page.fill("#truth-0", "1e30")
+    page.get_by_role("button", name="Learn").click()
+    assert "lies 100 standard deviations off" in page.inner_text("text=/Nothing was learnt/")
+    assert page.inner_text(".big") == taught
+
+
+def test_classes_with_an_empty_field_have_no_prediction(
+    models: dict[str, Any], page_of: Page, opened: Callable[..., Any]
+) -> None:
+    page = opened(page_of("classes", models["classes"]))
+    page.locator("input[type=number]").first.fill("")
+    assert "x0 is missing" in page.locator(".warning").inner_text()
+    said = page.inner_text(".verdict")
+    assert said.strip() == "No prediction"
+    assert "undefined" not in page.inner_text("main")
+    page.wait_for_selector("[aria-live=polite]:not(:empty)", state="attached")
+    assert "undefined" not in (page.locator("[aria-live=polite]").text_content() or "")
+    assert set(page.locator(".class .value").all_inner_texts()) == {"–"}
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])
 def test_it_fits_the_screen_and_the_keyboard_reaches_all(
     width: int, scheme: str, models: dict[str, Any], page_of: Page, opened: Callable[..., Any]

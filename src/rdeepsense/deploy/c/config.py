@@ -91,7 +91,7 @@ def learning_config(model: CModel) -> list[str]:
     if model.narrowing is not None:
         lines += narrow_config(model.narrowing, model.hidden)
     if model.live is not None:
-        lines += model.live.config(model.hidden)
+        lines += model.live.config(model.hidden, model.source)
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from rdeepsense.adaptation.rates import STRETCHES, Rates, prior_weights
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.text import number
 
+MAGIC = 0x6C646172  # "radl" in the order of bytes that most processors have
+ABOVE = 1e-3  # what rounding may add to a covariance of at most 1
 FAR = 100.0  # standard deviations, beyond which a label teaches nothing
 FARTHEST = 1e6  # standard deviations, so that likelihoods and squares stay numbers
 
@@ -67,7 +70,15 @@ class CLive:
             f"#define {name}_STRETCHES {len(STRETCHES)}",
         ]
 
-    def config(self, hidden: int) -> list[str]:
+    def digest(self, source: str) -> int:
+        """Return 32 bits that tell whose a state is: the model's and those of its tables here."""
+        found = hashlib.sha256(source.encode())
+        for name, array in self.arrays().items():
+            found.update(name.encode() + np.ascontiguousarray(array, "<f4").tobytes())
+        found.update(repr((self.rates, self.coverage)).encode())
+        return int.from_bytes(found.digest()[:4], "little")
+
+    def config(self, hidden: int, source: str) -> list[str]:
         """Return the macros of model.c."""
         own = self.rates
         values = {
@@ -75,13 +86,16 @@ class CLive:
             "ETA": own.eta,
             "ALPHA": 1 - self.coverage,
             "SHARED": rates.SHARE,
-            "FAR": FAR,
+            "MOST_OFF": FAR,
             "FARTHEST": last_layer.FARTHEST,
             "MOST_APART": FARTHEST,
             "MOST_LOG_Q": trackers.FARTHEST,
+            "MOST_COVARIANCE": 1 + ABOVE,
         }
         return [
             f"#define HIDDEN {hidden} /* numbers that the last layer reads */",
+            f"#define STATE_MAGIC {MAGIC:#010x}u",
+            f"#define STATE_OF {self.digest(source):#010x}u",
             *(f"#define {name} {number(value)}" for name, value in values.items()),
         ]
 
@@ -89,7 +103,7 @@ class CLive:
         """Return the size of the state."""
         n, each = self.directions, len(STRETCHES)
         own = n * (n + 1) // 2 + outputs * n
-        return 4 * (self.filters * own + (self.filters + 1) * each + outputs + 2)
+        return 4 * (self.filters * own + (self.filters + 1) * each + outputs + 5)
 
     def row_bytes(self, outputs: int) -> int:
         """Return the size of a row that waits for its label."""

@@ -32,7 +32,7 @@ ALWAYS = ("page_selftest", "page_inputs", "page_outputs", "page_predict")
 EXPORTS = {
     "GUARD": ("page_flagged",),
     "LIVE": ("page_begin", "page_live", "page_truth", "page_observe", "page_state",
-             "page_state_bytes"),
+             "page_state_bytes", "page_seal", "page_check"),
     "PERSONAL": ("page_personal",),
     "SENSES": ("page_begin_stream", "page_sample", "page_push", "page_times", "page_decide"),
 }  # fmt: skip

@@ -1,6 +1,8 @@
 /* The functions of a stream, on a network of one hidden number that says mean 0 and std 1. */
 #include "expect.h"
 
+#include <stddef.h>
+
 #define CLASSES 0
 #define LIVE 1
 #define TAILS 1
@@ -24,7 +26,10 @@
 #define ALPHA 0.5f
 #define SHARED 0.5f
 #define FARTHEST 3.0f
-#define FAR 100.0f
+#define STATE_MAGIC 0x6c646172u
+#define STATE_OF 0x12345678u
+#define MOST_COVARIANCE 1.001f
+#define MOST_OFF 100.0f
 #define MOST_APART 1e6f
 #define MOST_LOG_Q 30.0f
 
@@ -172,8 +177,56 @@ static void test_no_label_breaks_the_state(void)
     }
 }
 
+/* A sealed state is whole; a bit that flips, another model's, and hostile numbers are told. */
+static void test_a_state_that_is_read_is_checked(void)
+{
+    model_state kept;
+    unsigned char *byte = (unsigned char *)&learnt;
+    word nan;
+    unsigned i;
+    nan.bits = 0x7fc00000u;
+    model_begin(&learnt);
+    EXPECT(model_check(&learnt) == MODEL_BAD_STATE); /* not sealed */
+    live(1.0f);
+    observe(3.0f);
+    model_seal(&learnt);
+    EXPECT(model_check(&learnt) == MODEL_OK);
+    for (i = 0; i < sizeof learnt; ++i) {
+        byte[i] ^= 4u;
+        EXPECT(model_check(&learnt) == MODEL_BAD_STATE);
+        byte[i] ^= 4u;
+    }
+    kept = learnt;
+    learnt.weights[0][0][1] = nan.value;
+    model_seal(&learnt);
+    EXPECT(model_check(&learnt) == MODEL_BAD_STATE);
+    learnt = kept;
+    learnt.covariance[0][0] = -0.5f;
+    model_seal(&learnt);
+    EXPECT(model_check(&learnt) == MODEL_BAD_STATE);
+    learnt = kept;
+    learnt.covariance[0][1] = 7.0f;
+    model_seal(&learnt);
+    EXPECT(model_check(&learnt) == MODEL_BAD_STATE);
+    learnt = kept;
+    learnt.trust[0][0] = 1.5f;
+    model_seal(&learnt);
+    EXPECT(model_check(&learnt) == MODEL_BAD_STATE);
+    learnt = kept;
+    learnt.log_q[0] = nan.value;
+    model_seal(&learnt);
+    EXPECT(model_check(&learnt) == MODEL_BAD_STATE);
+    learnt = kept;
+    learnt.model ^= 1u;
+    learnt.sum = summed(&learnt);
+    EXPECT(model_check(&learnt) == MODEL_BAD_STATE);
+    learnt = kept;
+    EXPECT(model_check(&learnt) == MODEL_OK);
+}
+
 int main(void)
 {
+    test_a_state_that_is_read_is_checked();
     test_no_label_breaks_the_state();
     test_before_any_label();
     test_one_label();

@@ -61,6 +61,65 @@ void model_begin(model_state *state)
         state->log_q[k] = 0.0f;
     }
     state->rows = state->labels = 0;
+    state->magic = state->model = state->sum = 0;
+}
+
+/* FNV-1a of all bytes before the sum; a state has no padding. */
+static uint32_t summed(const model_state *state)
+{
+    const unsigned char *byte = (const unsigned char *)state;
+    uint32_t sum = 2166136261u;
+    size_t i;
+    for (i = 0; i < offsetof(model_state, sum); ++i) {
+        sum = (sum ^ byte[i]) * 16777619u;
+    }
+    return sum;
+}
+
+void model_seal(model_state *state)
+{
+    state->magic = STATE_MAGIC;
+    state->model = STATE_OF;
+    state->sum = summed(state);
+}
+
+/* Whether a number is at most so large, which NaN never is. */
+static int at_most(float value, float most)
+{
+    return size_of(value) <= size_of(most);
+}
+
+int model_check(const model_state *state)
+{
+    unsigned f, i, j, k;
+    float sum = 0.0f;
+    int fits = state->magic == STATE_MAGIC && state->model == STATE_OF;
+    fits = fits && state->sum == summed(state);
+    for (f = 0; f < MODEL_FILTERS; ++f) {
+        const float *c = state->covariance[f];
+        for (i = 0; i < MODEL_DIRECTIONS; ++i) {
+            fits = fits && *c > 0.0f;
+            for (j = i; j < MODEL_DIRECTIONS; ++j) {
+                fits = fits && at_most(*c++, MOST_COVARIANCE);
+            }
+        }
+        for (k = 0; k < MODEL_OUTPUTS; ++k) {
+            for (i = 0; i < MODEL_DIRECTIONS; ++i) {
+                fits = fits && size_of(state->weights[f][k][i]) < INFINITE;
+            }
+        }
+    }
+    for (f = 0; f <= MODEL_FILTERS; ++f) {
+        for (i = 0; i < MODEL_STRETCHES; ++i) {
+            fits = fits && state->trust[f][i] >= 0.0f;
+            sum += state->trust[f][i];
+        }
+    }
+    fits = fits && at_most(sum - 1.0f, 1e-3f);
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+        fits = fits && at_most(state->log_q[k], MOST_LOG_Q);
+    }
+    return fits ? MODEL_OK : MODEL_BAD_STATE;
 }
 
 /* What each filter says about a row. */
@@ -223,7 +282,7 @@ int model_observe(model_state *state, const model_row *row, const float *y)
     for (k = 0; k < MODEL_OUTPUTS; ++k) {
         const float std = row->std[k] > model_unit[k] ? row->std[k] : model_unit[k];
         const float off = y[k] - row->mean[k];
-        if (off > FAR * std || off < -FAR * std) {
+        if (off > MOST_OFF * std || off < -MOST_OFF * std) {
             return MODEL_FAR_LABEL;
         }
     }

@@ -121,6 +121,11 @@ static void check_stream(float bad)
         y[k] = mean[k] + 2.0f * std[k];
     }
     expect(model_observe(&state, &waiting, y) == MODEL_OK, "a label is taken in");
+    model_seal(&state);
+    expect(model_check(&state) == MODEL_OK, "a sealed state is whole");
+    ++state.labels;
+    expect(model_check(&state) == MODEL_BAD_STATE, "a damaged state is told");
+    --state.labels;
     model_live(&state, inputs, &waiting, mean, std, low, high, &scratch);
     for (k = 0; k < MODEL_OUTPUTS; ++k) {
         expect(mean[k] >= out[0][k] && mean[k] <= y[k], "a label draws the mean nearer");

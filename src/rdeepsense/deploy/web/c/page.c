@@ -79,6 +79,18 @@ void *page_state(void)
     return &state;
 }
 
+void page_seal(void);
+void page_seal(void)
+{
+    model_seal(&state);
+}
+
+int page_check(void);
+int page_check(void)
+{
+    return model_check(&state);
+}
+
 size_t page_state_bytes(void);
 size_t page_state_bytes(void)
 {

@@ -39,7 +39,11 @@ export function learningCard(model, refresh) {
     const live = model.predict(x);
     const off = found => Math.hypot(...found.mean.map((m, k) => m - y[k]));
     model.labels = labels;
-    if (!model.observe(y)) return;
+    if (!model.observe(y)) {
+      model.restore(kept);
+      said.textContent = "Nothing was learnt: the value lies 100 standard deviations off or more.";
+      return;
+    }
     before.push(kept);
     if (before.length > KEPT) before.shift();
     errors.push({ live: off(live), frozen: off(plain) });

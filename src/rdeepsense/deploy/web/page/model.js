@@ -107,14 +107,19 @@ export class Model {
 
   /** What was learnt from labels, as bytes; give them to `restore` later. */
   state() {
-    return this.learnt().slice();
+    const own = this.learnt();
+    this.wasm.page_seal();
+    return own.slice();
   }
 
   restore(bytes) {
-    const own = this.learnt();
+    const own = this.learnt(), before = own.slice();
     if (bytes.length !== own.length)
       throw new Error(`a state of ${bytes.length} bytes; this model's has ${own.length}`);
     own.set(bytes);
+    if (this.wasm.page_check() === 0) return;
+    own.set(before);
+    throw new Error("it is damaged, or was learnt by another model");
   }
 
   learnt() {

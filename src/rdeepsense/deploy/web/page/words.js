@@ -1,4 +1,5 @@
 // What a status means, and what to do about it.
+import { percent } from "./dom.js";
 import { Status } from "./model.js";
 
 export const UNLIKE = "Unlike anything I was trained on";
@@ -21,12 +22,19 @@ export function problems(found, facts) {
   return told;
 }
 
+// The most probable class; nothing where there is none.
+export function likeliest(found, facts) {
+  const name = facts.classes[found.label];
+  return name === undefined ? null : `${name}, ${percent(found.probability)}`;
+}
+
 // The answer of a classifier in words, with abstentions as answers like any other.
 export function verdict(found, facts) {
   if (found.status & Status.NOT_ENOUGH_DATA) return { kind: "waiting", text: "Listening …" };
   if (found.status & (Status.UNLIKE | Status.OUT_OF_RANGE | Status.UNKNOWN_LEVEL))
     return { kind: "unlike", text: UNLIKE };
-  if (found.status & Status.MISSING) return { kind: "unlike", text: "A sensor is missing" };
+  if (found.status & Status.MISSING) return { kind: "unlike", text: facts.face === "windows"
+    ? "A sensor is missing" : "No prediction" };
   if (found.status & Status.UNSURE || found.label < 0)
     return { kind: "unsure", text: UNSURE };
   return { kind: "sure", text: facts.classes[found.label] };

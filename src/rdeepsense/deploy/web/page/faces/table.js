@@ -5,7 +5,7 @@ import { classBars, densityPicture, sentence } from "../draw.js";
 import { dropped } from "../dropped.js";
 import { faces } from "../faces.js";
 import { learningCard } from "../learning.js";
-import { problems, verdict } from "../words.js";
+import { likeliest, problems, verdict } from "../words.js";
 
 const SHOWN = 8; // rows of a pasted table
 
@@ -94,12 +94,12 @@ function classAnswer(facts) {
     update(found) {
       const { kind, text } = verdict(found, facts);
       said.className = `verdict ${kind}`;
-      const most = facts.classes[found.label];
+      const most = likeliest(found, facts);
       said.replaceChildren(text, h("small", {}, kind === "sure"
         ? `right with probability ${percent(found.probability)}`
-        : `most probable: ${most}, ${percent(found.probability)}`));
+        : most && `most probable: ${most}`));
       bars.update(found.probs, found.label);
-      return `${text}, ${most} ${percent(found.probability)}`;
+      return most ? `${text}, ${most}` : text;
     },
   };
 }
@@ -188,7 +188,7 @@ function predictions(model, text) {
     const one = model.predict(x);
     found.flagged += one.status > 0;
     found.push(facts.classes
-      ? [facts.classes[one.label], one.probability, ...one.probs, one.status]
+      ? [facts.classes[one.label] ?? "", one.probability, ...one.probs, one.status]
       : [...one.mean.flatMap((m, k) => [m, one.std[k], one.low[k], one.high[k]]), one.status]);
   }
   return found;

@@ -4,7 +4,7 @@ import { card, download, fileButton, h, percent, show, unitOf } from "../dom.js"
 import { classBars, wavePicture } from "../draw.js";
 import { dropped } from "../dropped.js";
 import { faces } from "../faces.js";
-import { problems, verdict } from "../words.js";
+import { likeliest, problems, verdict } from "../words.js";
 
 const LINES = 3; // of the inputs, that are drawn
 
@@ -32,8 +32,8 @@ faces.wave = (model, main) => {
     if (bars) {
       const { kind, text } = verdict(found, facts);
       answer.className = `verdict ${kind}`;
-      answer.replaceChildren(text, h("small", {}, `most probable: ${facts.classes[found.label]}, ` +
-        percent(found.probability)));
+      const most = likeliest(found, facts);
+      answer.replaceChildren(text, h("small", {}, most && `most probable: ${most}`));
       bars.update(found.probs, found.label);
       return;
     }
@@ -60,7 +60,7 @@ faces.wave = (model, main) => {
     const rows = waves.map(x => model.predict(x, coverage));
     download("predictions.csv", writeCsv(facts.classes
       ? [["prediction", ...facts.classes.map(name => `p_${name}`), "status"],
-        ...rows.map(one => [facts.classes[one.label], ...one.probs, one.status])]
+        ...rows.map(one => [facts.classes[one.label] ?? "", ...one.probs, one.status])]
       : [[...named("mean"), ...named("std"), "status"],
         ...rows.map(one => [...one.mean, ...one.std, one.status])]));
   };
