@@ -222,6 +222,49 @@ def test_a_dropped_recording_is_replayed(
     page.wait_for_selector("text=/cannot be played: the table has no column ay, az, gx and 2 more/")
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_recordings_of_one_file_are_replayed_one_after_the_other(
+    named: bool,
+    windows_model: Any,
+    page_of: Page,
+    opened: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    page = opened(page_of("windows", windows_model))
+    columns, parts, wanted = ["t", *CHANNELS], [], []
+    for k in range(3):
+        log = simulate_log([60 + k], 3.0, k, pause=0.0)
+        some = log["t"] < 5.0
+        own = np.round(np.column_stack([log[name][some] for name in columns]), 5)
+        own[:, 0] -= own[0, 0]  # the clock starts again
+        parts.append(np.column_stack([own, np.full(len(own), 7 * k)]))
+        stream = rds.Stream(windows_model)
+        found = [one for row in own for one in stream.push(row[0], row[1:])]
+        wanted += [one.probs for one in found if not one.status & rds.Status.NOT_ENOUGH_DATA]
+    rows, header = np.concatenate(parts), [*columns, "recording"]
+    if named:
+        assert "recording" in windows_model.recipe_.by
+        order = np.argsort(rows[:, 0], kind="stable")  # they lie among each other
+        rows = rows[order]
+    path = tmp_path / "log.csv"
+    kept = rows if named else rows[:, :-1]
+    names = ",".join(header[: kept.shape[1]])
+    np.savetxt(path, kept, delimiter=",", fmt="%.5f", comments="", header=names)
+    page.evaluate("""() => {
+      window.decisions = [];
+      document.addEventListener("decision", event => window.decisions.push(event.detail.probs));
+    }""")
+    page.select_option("#speed", "16")
+    page.set_input_files("input[type=file]", str(path))
+    page.wait_for_selector("text=The recording is over")
+    got = [one for one in page.evaluate("window.decisions") if np.isfinite(one[0] or np.nan)]
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+    said = page.inner_text(".verdict")
+    assert "Listening" not in said  # the last answer stays
+    last = "recording 14" if named else "recording 3"
+    assert page.inner_text("[data-about=recording]").startswith(f"Now playing: {last}")
+
+
 def test_windows_of_numbers_show_the_interval_of_the_stream(
     page_of: Page, opened: Callable[..., Any]
 ) -> None:

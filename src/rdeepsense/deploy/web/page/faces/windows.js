@@ -20,7 +20,8 @@ faces.windows = (model, main) => {
   const personal = facts.personal ? personalCard(model) : null;
   let source = null, dirty = false;
 
-  const take = (seconds, values, truth) => {
+  const take = (seconds, values, truth, name = null) => {
+    notes.tell("recording", name && `Now playing: ${name}.`);
     const begin = performance.now(), decisions = model.push(seconds, values);
     if (decisions.length) figures.latency((performance.now() - begin) / decisions.length);
     figures.sample(seconds, notes.tell);
@@ -35,14 +36,17 @@ faces.windows = (model, main) => {
   };
   const phone = new PhoneMotion(recipe, take, notes.tell);
 
-  const begin = started => {
+  const change = started => {
     source?.stop();
     source = started;
     model.restart();
-    answer.clear();
-    figures.clear();
     go.textContent = started ? "Stop" : "Start the sensors";
     go.classList.toggle("main", !started);
+  };
+  const begin = started => {
+    change(started);
+    answer.clear();
+    figures.clear();
   };
   const go = h("button", { type: "button", class: "main", onclick: async () => {
     if (source) {
@@ -63,7 +67,7 @@ faces.windows = (model, main) => {
     try {
       const rows = recordingOf(text, recipe);
       const replay = new Replay(rows, take, () => {
-        begin(null);
+        change(null); // the last answers stay
         notes.tell("replay", "The recording is over: play it again, or start the sensors.");
       });
       notes.clear();
