@@ -74,7 +74,7 @@ def test_ids_are_left_out_by_their_name(run, folder: Path) -> None:
         (("--target", "y", "--groups", "nope"), "--groups 'nope': there is no such column"),
         (("--target", "y", "--ignore", "nope"), "0.parquet: has no column 'nope' to ignore"),
         (("--target", "y", "--input", "nope"), "--input 'nope': there is no such column"),
-        (("--target", "y", "--datetime", "hour"), "--datetime and --missing-mark are for a table"),
+        (("--target", "y", "--datetime", "hour"), "--datetime, --missing-mark and --time are for"),
         (("--target", "y", "--test-fraction", 0.1), "--test-fraction 0.1: is for a table in mem"),
     ],
 )
