@@ -63,7 +63,6 @@ wheel: .venv/.with-dev
 
 docs: .venv/.with-dev
 	@echo "== Documentation: site/index.html"
-	$(BIN)/python docs/draw_floors.py --check
 	$(BIN)/mkdocs build --strict
 
 bench: .venv/.with-bench

@@ -109,6 +109,8 @@ def _process_state() -> dict[str, Any]:
         if name not in OWN_VARIABLES
     }
     state["os.getcwd()"] = os.getcwd()
+    # A library linked with -ffast-math turns them off for the whole process when it is loaded.
+    state["subnormal numbers"] = sys.float_info.min / 2 > 0
     state["signal.getsignal(SIGINT)"] = signal.getsignal(signal.SIGINT)
     state["np.geterr()"] = np.geterr()
     state["np.get_printoptions()"] = np.get_printoptions()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import uuid
 from collections.abc import Iterator
@@ -26,8 +25,8 @@ KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI-secret"
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[str]:
-    """Start a server of objects for the tests of this file, and name a bucket of it."""
+def s3() -> Iterator[dict[str, str]]:
+    """Start an object server with the bucket "sensors"; return the environment that leads to it."""
     server = pytest.importorskip("moto.server")
     boto3 = pytest.importorskip("boto3")
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -39,26 +38,26 @@ def s3() -> Iterator[str]:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
         "AWS_ENDPOINT_URL_S3": f"http://{host}:{port}",
+        "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",  # the server stores trailers as data
     }
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
         boto3.client("s3").create_bucket(Bucket="sensors")
-        yield "s3://sensors"
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
-        running.stop()
+    yield settings
+    running.stop()
 
 
 @pytest.fixture(params=["s3", "memory"])
-def place(request: pytest.FixtureRequest) -> str:
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Name an empty folder."""
     name = uuid.uuid4().hex
     if request.param == "memory":
         pytest.importorskip("fsspec")
         return f"memory://{name}"
-    return f"{request.getfixturevalue('s3')}/{name}"
+    for variable, value in request.getfixturevalue("s3").items():
+        monkeypatch.setenv(variable, value)
+    return f"s3://sensors/{name}"
 
 
 def put(url: str, data: bytes) -> None:

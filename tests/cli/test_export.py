@@ -77,7 +77,7 @@ def test_c99_that_learns_on_passes_its_self_test(run: Any, model: Path, dtype: s
     options = ["--dtype", dtype, "--name", "Tank 7", "--live", "--coverage", "0.8"]
     result = run("export", model, "--to", "c99", *options, "-o", "out")
     assert result.code == 0, result.err
-    assert "learning on    716 bytes of state, 92 a row that waits" in result.out
+    assert "learning on    728 bytes of state, 92 a row that waits" in result.out
     command = ["cc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
     subprocess.run([*command, "selftest.c", "model.c", "weights.c"], cwd="out", check=True)
     done = subprocess.run(["./a.out"], cwd="out", capture_output=True, text=True)

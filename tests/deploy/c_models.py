@@ -17,6 +17,10 @@ from rdeepsense.deploy.c.source import Source
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+# -ffast-math without what it links: start-up code that makes subnormal numbers zero, which loading
+# the library would do to this whole process.
+FAST = ["-ffinite-math-only", "-fno-signed-zeros", "-fno-trapping-math", "-fassociative-math",
+        "-freciprocal-math", "-fno-math-errno"]  # fmt: skip
 
 
 def write(source: Source, folder: Path, X: Any = ()) -> Path:

@@ -14,7 +14,7 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
-from deploy.c_models import COMPILERS, STRICT, library, predict, run_cc, write
+from deploy.c_models import COMPILERS, FAST, STRICT, library, predict, run_cc, write
 from fuzz.folded_files import encoded_file
 
 import rdeepsense as rds
@@ -26,9 +26,6 @@ from rdeepsense.encoding import Category, Encoding
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.networks import Periodic
 
-# -ffast-math, but for small numbers that become zero: they would do so in all of this process.
-FAST = ["-ffinite-math-only", "-fno-signed-zeros", "-fno-trapping-math", "-fassociative-math",
-        "-freciprocal-math", "-fno-math-errno"]  # fmt: skip
 SMALL: dict[str, Any] = {
     "random_state": 0,
     "device": "cpu",
@@ -158,7 +155,7 @@ def test_the_c_says_what_python_says(name: str, tmp_path: Path) -> None:
         if not LONG and dtype != DTYPES[list(models()).index(name) % 3]:
             continue
         network = prepare(folded, dtype, kept)
-        source = Source(folded, network, "gait", np.ones(folded.facts.outputs))
+        source = Source(folded, network, "gait")
         cc, folder = COMPILERS[k % len(COMPILERS)], write(source, tmp_path / dtype, kept)
         flags = [*STRICT, "-Wundef", "-O2"]
         run_cc(folder, cc, *flags, "selftest.c", "model.c", "weights.c", "-o", "st")

@@ -15,7 +15,7 @@ import pytest
 import torch
 from deploy.c.graph.test_export import motion
 from deploy.c.live_models import InC
-from deploy.c_models import COMPILERS, library, predict, write
+from deploy.c_models import COMPILERS, FAST, library, predict, write
 from deploy.folded_models import hand_made, with_facts
 from deploy.web.calls import call
 from numpy.typing import NDArray
@@ -159,7 +159,7 @@ def test_c_rejects_the_same_rows(
     folded = with_facts(folded, refusal=Refusal(np.array([option.threshold_]), option.spread_))
     network: Any = prepare(folded, dtype, X[:ORDINARY])
     source, wanted = Source(folded, network), unsure(option.status(X))
-    built = library(write(source, tmp_path / "m"), COMPILERS[0], "-O1", "-ffast-math")
+    built = library(write(source, tmp_path / "m"), COMPILERS[0], "-O1", *FAST)
     found = unsure(predict(built, source, X)[0])
     # int8 has other numbers than the estimator, of which its own C has the same.
     own = NetworkRunner(folded, network).run(X) if dtype == "int8" else folded.run(X)

@@ -116,7 +116,7 @@ def test_one_class_and_unknown_class() -> None:
         ({"weight_decay": -1}, "weight_decay = -1 is not a number >= 0"),
         ({"keep_rows": -1}, "keep_rows = -1"),
         ({"hidden": (4, 0)}, "a width in hidden = 0"),
-        ({"hidden": 64}, "hidden = 64 is not a sequence"),
+        ({"hidden": 6.4}, "hidden = 6.4"),
         ({"device": "toaster"}, "device = 'toaster' is unknown"),
         ({"beta": 2}, "beta = 2"),
     ],

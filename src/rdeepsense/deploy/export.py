@@ -177,8 +177,10 @@ def _check_single(fitted: Fitted, to: str) -> None:
     X = fitted.kept_rows[0]
     numbers = list(range(X.shape[-1]) if scaler.encoding is None else scaler.encoding.numbers)
     with np.errstate(over="ignore", invalid="ignore"):
-        apart = np.nan_to_num(X.astype(np.float32) - X)[..., numbers].reshape(-1, len(numbers))
-        noise = np.sqrt(np.square(apart).sum(0) / max(1, len(apart))) / scaler.scale[: len(numbers)]
+        apart = np.nan_to_num(X.astype(np.float32) - X)[..., numbers]
+        rows = max(1, apart[..., :1].size)
+        noise = np.sqrt(np.square(apart).sum(tuple(range(X.ndim - 1))) / rows)
+        noise /= scaler.scale[: len(numbers)]
     for k in np.flatnonzero(noise > MOST_NOISE)[:1].tolist():
         column = said("input", numbers[k], fitted.inputs.names)
         warnings.warn(

@@ -261,7 +261,7 @@ def test_metadata(regressor: RDeepSenseRegressor, tmp_path: Path) -> None:
     }
     X = simulate(10, 2).X
     mean, std = outputs(session, X)
-    low, high = regressor.predict_interval(X, 0.9)
+    low, high = regressor.predict_interval(X, 0.9, method="predicted")
     for end, factor in ((low, "low"), (high, "high")):
         found = (mean + np.array(factors["0.9"][factor]) * std)[:, 0]
         assert np.abs((found - end) / std[:, 0]).max() < BOUND

@@ -21,12 +21,13 @@ from rdeepsense.errors import InputError
 
 def compiled(folded: Folded | FoldedGraph) -> CompiledRunner:
     """Build the C of a model, or find it in the cache."""
-    check_single(folded, "C")
     source: Source
     if isinstance(folded, FoldedGraph):
+        check_single(folded, "C")
         source = GraphSource(folded, as_stored(folded, "float32"), many=True)
     else:
         check_folded(folded)
+        check_single(folded, "C")
         source = Source(folded, as_float32(folded), many=True)
     return compiled_source(source)
 
