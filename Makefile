@@ -5,7 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CODE := src tests benchmarks docs typings
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+# A worker takes whole files, so that tests of one file share their fitted models.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 # The markers of tests that only `make test-all` runs; tests/README.md explains them.
 LONGER := slow or ray or compilers or docs
 

@@ -49,6 +49,7 @@ def test_truncated(tmp_path: Path, content: bytes, length: int) -> None:
         model_file.read(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(position=st.integers(0, 10**9), value=st.integers(1, 255))
 @example(position=0, value=1)  # the length of the header

@@ -111,6 +111,7 @@ def test_the_faster_one_runs_many_rows(tmp_path: Path, monkeypatch: pytest.Monke
     assert "standard deviations from torch" in many.plan().said
 
 
+@pytest.mark.slow
 def test_a_library_that_is_gone_is_built_again(tmp_path: Path) -> None:
     regressor().save(tmp_path / "m")
     plan = Preparation(str(tmp_path / "m"), Wanted(), "C").plan()

@@ -93,6 +93,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_else(data: Path, tmp_path: Path) -> None:
     benchmark(data, tmp_path / "out", methods=["RDeepSense-quick", "SSP-1"], quiet=True)
     text = (tmp_path / "out" / "report.html").read_text()
@@ -109,6 +110,7 @@ def test_the_page_needs_nothing_else(data: Path, tmp_path: Path) -> None:
         assert str(tmp_path) not in (tmp_path / "out" / name).read_text()
 
 
+@pytest.mark.slow
 def test_the_command(run: Any, data: Path) -> None:
     """Through the command line, with layers so small that the default training is short."""
     options = ("--datasets", "yacht", "--splits", "1", "--methods", "RDeepSense-quick")

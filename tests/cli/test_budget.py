@@ -17,6 +17,7 @@ AUTO = (*AUTO, "site", "--ignore", "same", "--ignore", "user", "--drop-prob", "0
 AUTO = (*AUTO, "--alpha", "0.5", "--likelihood", "gaussian")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_fit_and_export_are_within_it(run: Any, csv: Path) -> None:
     limits = "flash=7kB,ram=2kB,multiply_adds=2000,dtype=int8"

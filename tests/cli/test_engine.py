@@ -57,6 +57,7 @@ def test_refused(command: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not any(Path(name).exists() for name in ("benchmark", "drift", "reproduction"))
 
 
+@pytest.mark.ray
 def test_compare_in_processes_of_joblib(run: Any, csv: Path) -> None:
     words = ("compare", csv, "--target", "y", "--ignore", "z", "--methods", "RDeepSense-quick",
              "--splits", 2, "--hidden", 4, "--epochs", 1)  # fmt: skip

@@ -49,6 +49,7 @@ def test_a_page_from_a_file_and_a_table(run: Any, fitted: pl.DataFrame) -> None:
     assert f"<strong>S{words}</strong>" in html
 
 
+@pytest.mark.slow
 def test_the_simple_models_are_those_of_the_fit_or_of_train(run: Any, fitted: pl.DataFrame) -> None:
     kept = rds.load("model.safetensors").fitted_.peers
     assert kept is not None
@@ -69,6 +70,7 @@ def test_a_wrong_target_is_refused(run: Any, fitted: pl.DataFrame) -> None:
     assert not Path("page.html").exists()
 
 
+@pytest.mark.slow
 def test_times_are_found_named_or_refused(run: Any, fitted: pl.DataFrame) -> None:
     fitted.with_columns(also=pl.col("when"), n=pl.int_range(600)).write_csv("two.csv")
     run("evaluate", "model.safetensors", "two.csv", *PAGE)

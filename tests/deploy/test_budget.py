@@ -179,6 +179,7 @@ def test_predictions_are_judged_in_the_stored_form(dtype: str) -> None:
     assert (1e-6 < moved < 0.05) if dtype == "int8" else moved < 1e-3
 
 
+@pytest.mark.slow
 @needs_cc
 @pytest.mark.parametrize("classes", [False, True])
 def test_whole_fits(classes: bool, tmp_path: Path) -> None:
@@ -268,6 +269,7 @@ def test_garbled_files(tmp_path: Path) -> None:
         rds.load(tmp_path / "bad")
 
 
+@pytest.mark.everyday(1, "slow")
 @needs_cc
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_categories_and_holes_count(dtype: str, tmp_path: Path) -> None:

@@ -184,6 +184,7 @@ def test_a_model_of_groups_is_narrowed_in_c_by_what_it_chose(tmp_path: Path) -> 
     assert np.abs((found[:, :, 0] - np.array([mean, std])) / std).max() < 2e-5
 
 
+@pytest.mark.compilers
 def test_c_learns_on_by_what_the_fit_chose(tmp_path: Path) -> None:
     model = of_groups()
     chosen = model.fitted_.rates

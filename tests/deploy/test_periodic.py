@@ -141,6 +141,7 @@ def c_says(drawn: Drawn, dtype: str, X: Any, folder: Path, *flags: str) -> tuple
     return source, found
 
 
+@pytest.mark.everyday(1, "compilers")
 @needs_cc
 @pytest.mark.parametrize("seed", range(30 if LONG else 3))
 def test_c_says_what_torch_does(seed: int, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_a_failure_is_told_and_does_not_stop_the_others() -> None:
     assert list(Local(1).run_each(cells)) == [(0, Failure("no usable network")), (1, {"square": 4})]
 
 
+@pytest.mark.ray
 def test_a_process_that_dies_is_told() -> None:
     cells = [SimpleNamespace(run=partial(os._exit, 3))] * 2
     with pytest.raises(RDeepSenseError, match="run the same again to go on"):

@@ -71,6 +71,7 @@ classifiers = pytest.mark.parametrize("make", CLASSIFIERS.values(), ids=CLASSIFI
 pytestmark = pytest.mark.filterwarnings("ignore:.*variances of the passes")
 
 
+@pytest.mark.everyday(6, "slow")
 @regressors
 @pytest.mark.parametrize("y", [TASK.y, TWO], ids=["one output", "two outputs"])
 def test_shapes_intervals_and_learning(make: Any, y: NDArray[np.float64]) -> None:
@@ -86,6 +87,7 @@ def test_shapes_intervals_and_learning(make: Any, y: NDArray[np.float64]) -> Non
     assert model.predict_dist(TASK.X[:0:-1])[3].mean.shape == y.shape[1:]
 
 
+@pytest.mark.everyday(6, "slow")
 @regressors
 def test_regressors_round_trip_and_seeds(make: Any, tmp_path: Path) -> None:
     model, twin, other = (make(random_state=s).fit(TASK.X, TASK.y) for s in (1, 1, 2))

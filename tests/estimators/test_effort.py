@@ -77,6 +77,7 @@ def test_the_effort_is_kept(tmp_path: Any) -> None:
     assert (loaded.effort, loaded.hidden, loaded.network) == ("quick", "auto", None)
 
 
+@pytest.mark.everyday(1, "slow")
 @pytest.mark.parametrize(
     "options", [{"effort": "quick"}, {"hidden": (32, 32), "epochs": 60}], ids=["quick", "full"]
 )

@@ -83,6 +83,7 @@ def stopped_and_resumed(
         assert resumed.predict(X).tobytes() == predicted.tobytes()
 
 
+@pytest.mark.everyday(2, "slow")
 @pytest.mark.parametrize("name", CASES)
 def test_every_estimator(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "STEPS", (20, 30))

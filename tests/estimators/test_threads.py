@@ -159,6 +159,7 @@ def test_threads_sample_as_one_thread_does(fitted: dict[str, Any]) -> None:
     assert [n for n, f in zip(names, found, strict=True) if f != alone[n]] == []
 
 
+@pytest.mark.slow
 def test_threads_fit_as_one_thread_does() -> None:
     jobs = [(name, seed) for name in FITS for seed in range(ROUNDS)]
     alone = [said(name, FITS[name](seed)) for name, seed in jobs]

@@ -38,6 +38,7 @@ def test_the_recording_is_of_somebody_else_and_ends_in_shaking() -> None:
     assert np.abs(found["ax"][-300:]).max() > 3 * np.abs(found["ax"][:-300]).max()
 
 
+@pytest.mark.slow
 def test_the_page_is_written_and_served_to_this_machine_alone(tmp_path: Path) -> None:
     try:
         wasm_compiler()

@@ -83,6 +83,7 @@ def test_a_smaller_network_wins_where_rows_cannot_tell() -> None:
     assert smallest_good([large]) == 0
 
 
+@pytest.mark.slow
 # Cross-validated, and on validation rows.
 @pytest.mark.parametrize(("rows", "epochs"), [(260, 80), (2_600, 12)])
 def test_it_finds_periodic_embeddings_where_they_help(
@@ -108,6 +109,7 @@ def test_it_finds_periodic_embeddings_where_they_help(
     assert loaded.predict_dist(X) == model.predict_dist(X)
 
 
+@pytest.mark.slow
 def test_everything_may_be_open() -> None:
     X, y = bent(220)
     arguments = {**AUTO, "alpha": "auto", "drop_prob": "auto", "epochs": 2}

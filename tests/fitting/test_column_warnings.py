@@ -39,6 +39,7 @@ def test_inputs_of_any_size_are_learnt_from_and_named(size: float) -> None:
     assert classes.evaluate(X * size, Y > 0)["accuracy"] > 0.8
 
 
+@pytest.mark.everyday(3, "slow")
 @pytest.mark.parametrize("size", [1e-100, 1e-40, 1e40, 1e100])
 @pytest.mark.parametrize("method", [rds.RDeepSenseRegressor, rds.MCDropRegressor])
 def test_targets_of_any_size_are_predicted_and_named(method: Any, size: float) -> None:

@@ -18,6 +18,7 @@ TASK, TEST = simulate(400, seed=0), simulate(3_000, seed=1)
 SMALL: dict[str, Any] = {"random_state": 0, "device": "cpu"}
 
 
+@pytest.mark.slow
 def test_a_student_comes_near_its_teacher() -> None:
     teacher = rds.SSPRegressor(members=5, hidden=(32,), epochs=60, **SMALL).fit(TASK.X, TASK.y)
     student = rds.RDeepSenseRegressor(hidden=(64, 64), drop_prob=0.0, **SMALL, effort="quick")

@@ -101,6 +101,7 @@ def share_inside(dist: Any, y: np.ndarray) -> float:
     return float(np.mean((low <= y) & (y <= high)))
 
 
+@pytest.mark.slow
 def test_intervals_hold_for_new_groups(for_new_groups: Any) -> None:
     """Validation rows at random know whose they are, and promise too much for others."""
     (X, y, group), new = for_new_groups

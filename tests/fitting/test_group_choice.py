@@ -103,6 +103,7 @@ def test_steps_enough_ask_for_dropout_and_larger_networks(
     assert model.candidate_.drop_prob in asked
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_bits(fewer: None) -> None:
     X, y, groups = worn(5, 42, 0.3)
     options = {**AUTO, "epochs": 1}
@@ -111,6 +112,7 @@ def test_equal_seeds_give_equal_bits(fewer: None) -> None:
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_numbers_have_their_heads_compared(fewer: None) -> None:
     X, y, groups = worn(5, 45, 0.3)
     target = y + 0.1 * np.random.default_rng(0).normal(size=len(y))
@@ -120,6 +122,7 @@ def test_numbers_have_their_heads_compared(fewer: None) -> None:
     assert len({trial["drop_prob"] for trial in model.selection_["trials"]}) == 1
 
 
+@pytest.mark.slow
 def test_many_windows_are_chosen_for_on_a_sample(
     fewer: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +170,7 @@ def test_a_sample_takes_of_all_groups_alike() -> None:
     assert group_choice.spread(part, 160) is part
 
 
+@pytest.mark.slow
 def test_what_a_choice_costs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows times networks of all trainings, counted where they are trained."""
     spent = []

@@ -121,6 +121,7 @@ def test_refusals(folder: Path) -> None:
         quick().fit(folder, "y", engine=rds.Ray(workers=1, use_gpu=True))
 
 
+@pytest.mark.ray
 def test_errors_of_workers_are_the_librarys_own() -> None:
     lost, own = ValueError("gone\nconnection lost"), InputError("no such file")
     assert ray_training.reason_of(ray.train.WorkerGroupError("", {0: lost, 1: own})) is own
@@ -160,6 +161,7 @@ def test_where_states_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         pass
 
 
+@pytest.mark.ray
 def test_ctrl_c_stays_an_interrupt() -> None:
     before = signal.getsignal(signal.SIGINT)
 

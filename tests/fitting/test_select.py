@@ -87,6 +87,7 @@ def sine(rows: int, pace: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(pace * X[:, 0]) + 0.01 * rng.standard_normal(rows)
 
 
+@pytest.mark.slow
 def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_winner_is_trained_on_its_validation_rows_where_they_are_many(
         assert model.training_["steps"] == round(best * 10 / 8)
 
 
+@pytest.mark.slow
 def test_a_cross_validated_winner_is_trained_longer_too() -> None:
     X, y = sine(200)
     options = {"hidden": (16,), "batch_size": 100, "random_state": 0, "device": "cpu"}

@@ -36,6 +36,7 @@ def fitted() -> Any:
     return model.fit(cut, cut.y, groups=cut.groups["user"])
 
 
+@pytest.mark.slow
 def test_a_fit_with_groups_finds_it(fitted: Any, tmp_path: Path) -> None:
     found = fitted.fitted_.smoothing
     believed = rds.Smoothing.unseen(fitted.recipe_)

@@ -51,6 +51,7 @@ def both(path: Path, rows: int, **options: Any) -> tuple[Any, Any]:
     return content(made[0], path), content(made[1], path)
 
 
+@pytest.mark.everyday(1, "slow")
 @pytest.mark.parametrize("rows", [1_000, 4_500])  # cross-validated, and on validation rows
 def test_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     given: list[int] = []

@@ -74,6 +74,7 @@ def test_what_is_offered() -> None:
     assert rotated(DeepSense((4,))) == rotated(plain) == ()
 
 
+@pytest.mark.slow
 def test_a_frequency_is_for_deepsense(tiny: None, tmp_path: Path) -> None:
     X, y = tones(400, 0)
     options = {**AUTO, "drop_prob": "auto", "alpha": "auto"}
@@ -101,6 +102,7 @@ def test_a_frequency_is_for_deepsense(tiny: None, tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict_proba(X_new), model.predict_proba(X_new))
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_bits(tiny: None) -> None:
     X, y = tones(220, 0)
     options = {**AUTO, "epochs": 2, "drop_prob": "auto"}

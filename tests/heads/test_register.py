@@ -196,6 +196,7 @@ def test_it_is_folded(model: rds.RDeepSenseRegressor, tmp_path: Path) -> None:
         np.testing.assert_allclose((low, high), wanted.interval(0.9), rtol=1e-9)
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_it_goes_to_c_and_onnx(model: rds.RDeepSenseRegressor, dtype: str, tmp_path: Path) -> None:
     for to in ("c99", "onnx"):
@@ -206,6 +207,7 @@ def test_it_goes_to_c_and_onnx(model: rds.RDeepSenseRegressor, dtype: str, tmp_p
     assert "passed" in subprocess.run([tmp_path / "c99" / "check"], text=True, stdout=-1).stdout
 
 
+@pytest.mark.slow
 def test_compiled_and_laplace_agree(model: rds.RDeepSenseRegressor, tmp_path: Path) -> None:
     wanted = model.predict_dist(X, epistemic="laplace")
     rds.export(model, tmp_path / "m", epistemic="laplace")

@@ -171,6 +171,7 @@ def model() -> rds.RDeepSenseClassifier:
     return rds.RDeepSenseClassifier(network=SPEC, **SMALL, effort="quick").fit(X, y)
 
 
+@pytest.mark.slow
 def test_the_learner_says_the_units(model: rds.RDeepSenseClassifier) -> None:
     X, y = motion(120, 0)
     flat = rds.RDeepSenseClassifier(network=SPEC, **SMALL, effort="quick").fit(

@@ -138,6 +138,7 @@ def test_exact_has_the_bits_of_the_window(folder: Any) -> None:
             assert np.array_equal(exact[name], whole[name], equal_nan=name == "numbers")
 
 
+@pytest.mark.compilers
 @pytest.mark.parametrize("way", ["exact", "window"])
 def test_windows_that_nobody_asks_for_are_lost_and_counted(way: str, folder: Any) -> None:
     flags = SANITISED if way == "window" and "gcc" in COMPILERS else ["-O2"]
@@ -158,6 +159,7 @@ def test_windows_that_nobody_asks_for_are_lost_and_counted(way: str, folder: Any
         assert np.array_equal(decided[0]["numbers"][:, :3], decided[1]["numbers"][at, :3])
 
 
+@pytest.mark.compilers
 def test_no_time_breaks_it(folder: Any) -> None:
     """The ends of 64 bits, and jumps between any times."""
     flags = SANITISED if "gcc" in COMPILERS else ["-O2"]

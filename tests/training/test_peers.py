@@ -31,6 +31,7 @@ def test_two_take_the_steps_of_one(pair: list[Any], kind: str) -> None:
         assert (other.steps, other.best_step) == (record.steps, record.best_step)
 
 
+@pytest.mark.everyday(1, "ray")
 @pytest.mark.parametrize("kind", [*KINDS, "dropping"])
 def test_all_hold_the_same_bits(pair: list[Any], kind: str) -> None:
     (first, record, _), (second, other, _) = (worker[kind] for worker in pair)

@@ -269,6 +269,7 @@ def test_nan_is_refused_and_changes_nothing(models: Any, tmp_path: Path) -> None
     assert in_c.counts() == [1, 1]
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("keep", [0.9, 0.9999])
 def test_hostile_labels_leave_a_state_that_predicts(
     models: Any, keep: float, tmp_path: Path

@@ -55,6 +55,7 @@ def test_a_package_on_its_own_tests_itself(packages: Path, tmp_path: Path) -> No
         run(["ctest"], built)
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.skipif(not COMPILERS or shutil.which("nm") is None, reason="needs compilers and nm")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_symbol_begins_with_the_name(packages: Path, name: str, tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ def test_no_label_becomes_code(tmp_path: Path) -> None:
         build(COMPILERS[0], tmp_path / "p", "predict", tmp_path / "c", 1)
 
 
+@pytest.mark.slow
 def test_what_c99_adds_goes_along(tmp_path: Path) -> None:
     """Laplace's part and learning on change what predict takes; the examples follow."""
     from deploy.package.sketches import COMPILERS, build, run

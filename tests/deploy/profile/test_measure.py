@@ -183,6 +183,7 @@ def test_bytes_are_those_of_all_tables(profiled: ProfiledModel) -> None:
 GUARD = 100  # instructions that three inputs and two outputs may cost; baselines have none
 
 
+@pytest.mark.slow
 @needs_cc
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_instructions_are_of_one_prediction(profiled: ProfiledModel) -> None:
@@ -197,6 +198,7 @@ def test_instructions_are_of_one_prediction(profiled: ProfiledModel) -> None:
     assert three.multiply_adds == 3 * alone.multiply_adds == 3 * (36 + 96 + 32)
 
 
+@pytest.mark.slow
 @needs_cc
 def test_peak_memory(profiled: ProfiledModel) -> None:
     peaks = [candidate(profiled, name).peak_bytes() for name in ("c-float32", "folded")]  # type: ignore[union-attr]

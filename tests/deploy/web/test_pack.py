@@ -95,6 +95,7 @@ def test_a_small_dense_page_has_at_most_60_kb(compiler: Any, tmp_path: Path) -> 
     assert {path.name for path in (tmp_path / "page").iterdir()} < set(FILES)
 
 
+@pytest.mark.slow
 def test_deepsense_s_page_has_at_most_250_kb(compiler: Any, tmp_path: Path) -> None:
     from rdeepsense.experiments.activity_page import cut
     from rdeepsense.experiments.tasks.simulate.hhar_log import simulate_log

@@ -50,6 +50,7 @@ def columns(found: list[Any], *names: str) -> NDArray[Any]:
     return np.array([[one[name] for one in found] for name in names], dtype=np.float64)
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.skipif(not COMPILERS, reason="no C compiler")
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
 def test_wasm_is_the_host_s_c(
@@ -146,6 +147,7 @@ def test_without_a_compiler_it_is_said_how_to_get_one(
     assert not (tmp_path / "page").exists()
 
 
+@pytest.mark.compilers
 def test_ziglang_builds_what_clang_builds(
     models: dict[str, Any],
     table: Any,

@@ -23,6 +23,7 @@ def small(kind: Callable[..., Any]) -> Callable[..., Any]:
     return lambda **given: kind(**{**given, "hidden": (6,), "epochs": 2})
 
 
+@pytest.mark.slow
 def test_gas_is_the_replay_of_later_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

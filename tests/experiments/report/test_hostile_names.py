@@ -81,6 +81,7 @@ def shown(figure: Figure) -> list[str]:
     return [t.get_text() for t in figure.findobj(Text) if not t.get_parse_math()]
 
 
+@pytest.mark.slow
 def test_every_picture_of_a_reproduction(results: dict[str, Any]) -> None:
     evil, seen = DOLLARS[0], 0
     for part in sections(hostile_study(results, evil)):
@@ -92,6 +93,7 @@ def test_every_picture_of_a_reproduction(results: dict[str, Any]) -> None:
     assert seen > 8
 
 
+@pytest.mark.everyday(1, "slow")
 @pytest.mark.parametrize("evil", DOLLARS)
 def test_every_other_picture(evil: str) -> None:
     trials = [

@@ -52,6 +52,7 @@ def test_bounds_at_low_dropout() -> None:
     assert mean_error(dist, TEST) <= 0.10
 
 
+@pytest.mark.slow
 def test_bounds_at_high_dropout() -> None:
     plain, scaled = fitted(0.2), fitted(0.2, calibrate=True)
     assert kl_from_truth(TEST.truth, plain) <= 0.20
@@ -138,6 +139,7 @@ def dropout_not_scaled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(masks.Masks, "_draw", zeros_and_ones)
 
 
+@pytest.mark.everyday(2, "slow")
 @pytest.mark.parametrize(
     ("break_it", "drop_prob", "bound"),
     [

@@ -70,6 +70,7 @@ def test_order_and_unknown_splits(data: Path) -> None:
         cells(data, splits=[0, 2])
 
 
+@pytest.mark.slow
 def test_finished_cells_are_not_run_again(data: Path, tmp_path: Path, calls: list[str]) -> None:
     folder = tmp_path / "cells"
     first = run_cells(cells(data), folder, Local(), Silent())

@@ -150,12 +150,14 @@ def test_intervals_learn_on_as_windows_do(models: Any, name: str, tmp_path: Path
     assert in_c.counts() == before
 
 
+@pytest.mark.compilers
 def test_bytes_learn_as_well(models: Any, tmp_path: Path) -> None:
     """Weights of a byte move the network's own answers; what labels teach is nearly the same."""
     in_c = InC.built(exported(models["gaussian"], "int8"), tmp_path / "m")
     assert beside(models["gaussian"], in_c, in_c, 1, 0) < 0.3
 
 
+@pytest.mark.compilers
 def test_an_adapted_model_learns_on(models: Any, tmp_path: Path) -> None:
     few, truth = shaken(8, 7)
     mine = models["gaussian"].adapt(few, truth + 4)
