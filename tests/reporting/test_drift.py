@@ -9,7 +9,7 @@ import pytest
 from made_predictions import classes, numbers
 
 from rdeepsense.distributions import Gaussian
-from rdeepsense.reporting.drift import blocks_of, find_drift, time_blocks
+from rdeepsense.reporting.drift import find_drift, time_blocks
 from rdeepsense.reporting.subject import Subject
 
 
@@ -36,7 +36,6 @@ def test_no_time_or_few_rows() -> None:
     assert find_drift(replace(numbers("good"), time=None)) is None
     assert find_drift(numbers("good", 199)) is None
     assert find_drift(numbers("good", 200)) is not None
-    assert blocks_of(numbers("good", 199)) is None
 
 
 def test_blocks_hold_every_row_once() -> None:

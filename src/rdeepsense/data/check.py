@@ -56,6 +56,7 @@ from rdeepsense.data.dependence import (
     explained_by_levels,
     explained_in_order,
     held_out_residuals,
+    is_regular,
     is_slow,
     linear_residuals,
     near_blocks,
@@ -66,6 +67,7 @@ from rdeepsense.data.dependence import (
     stretches,
     to_one_scale,
     tree_residuals,
+    worse_on_new_levels,
 )
 from rdeepsense.data.findings import CheckReport, Finding, Severity
 from rdeepsense.data.kinds import groups_of, unmasked
@@ -93,6 +95,8 @@ NO_ORDER = 1.2  # von Neumann ratio: about 2 of identifiers, less of quantities
 BY_CHANCE = 1e-4  # probability of such an F ratio
 LINEAR_RATIO, LINEAR_ORDER = 1.1, 0.8  # of the residuals of a linear model, before trees are fitted
 CANDIDATES = 2  # columns that may name entities, tested with trees
+MARKED_LEVELS = 16  # at least, of entities that the other inputs tell apart
+LEAST_NEW, NEW_ERRORS = 1.25, 4.0  # of their squared errors: new levels over known ones
 
 SEARCHED = 50_000  # rows among which they are looked for
 CONTINUOUS = 0.1  # distinct values for each row, at least, of a continuous column
@@ -462,7 +466,8 @@ class _Check:
                 "row-id",
                 "warning",
                 f"{self.said(*numbering)}: whole numbers in the order of the rows, each once, are "
-                "numbers of rows or times; new rows will be outside their range",
+                "numbers of rows or times, or of what only grows; new rows will be outside their "
+                "range",
                 "Leave them out of the inputs.",
                 *numbering,
             )
@@ -627,7 +632,12 @@ class _Check:
         return f"Keep its rows together: groups= the values of {name}, without it among the inputs."
 
     def _entities(self, columns: Sequence[Column]) -> None:
-        """Apply the rule of three parts: residuals alike, no order of levels, even counts."""
+        """Look for a column whose levels are entities: even counts, no order, and one of two.
+
+        Rows of a level are alike in what trees on the other inputs leave open; or these inputs tell
+        the levels apart, like the size and the place of a town, so that trees know a level by
+        them and are much worse on levels that they were not trained on.
+        """
         candidates: list[tuple[Column, Integers]] = []
         for one in columns:
             if one.kind == "time" or one.calendar or self._is_named_clock(one) or not one.whole:
@@ -657,18 +667,35 @@ class _Check:
             rows = self._whole_levels(number)
             y = self.target.responses(rows)
             others = [other for other in columns if other is not one and other.kind != "time"]
-            residuals = tree_residuals(matrix(others, rows), y) if others else y - y.mean(axis=0)
+            inputs = matrix(others, rows)
+            residuals = tree_residuals(inputs, y) if others else y - y.mean(axis=0)
             like = Likeness.of(number[rows], residuals)
+            if like.order <= NO_ORDER:
+                continue
+            what = ""
             strong = like.intraclass > INTRACLASS and like.ratio > F_RATIO
-            if strong and like.chance < BY_CHANCE and like.order > NO_ORDER:
+            if strong and like.chance < BY_CHANCE:
+                what = (
+                    "are alike beyond what the other inputs explain (intraclass correlation "
+                    f"{like.intraclass:.2f})"
+                )
+            elif others and like.levels >= MARKED_LEVELS:
+                known, new = residuals, tree_residuals(inputs, y, number[rows])
+                ratio, errors = worse_on_new_levels(number[rows], known, new)
+                unordered = Likeness.of(number[rows], y).order > NO_ORDER
+                if unordered and ratio > LEAST_NEW and errors > NEW_ERRORS:
+                    what = (
+                        "can be told by the other inputs, and boosted trees have "
+                        f"{ratio:.1f} times the squared error on levels that they do not know"
+                    )
+            if what:
                 self._set_groups(one, number)
                 self.add(
                     "entities",
                     "warning",
-                    f"{self.said(one)}: rows of one of its {number.max() + 1:,} levels are alike "
-                    "beyond what the other inputs explain (intraclass correlation "
-                    f"{like.intraclass:.2f}), like those of one person, machine or site; a random "
-                    "split says how good the model is for known ones, not for new ones",
+                    f"{self.said(one)}: rows of one of its {number.max() + 1:,} levels {what}, "
+                    "like those of one person, machine or site; a random split says how good the "
+                    "model is for known ones, not for new ones",
                     self._group_cure(one),
                     one,
                     option=self.option("groups", one),
@@ -762,10 +789,12 @@ class _Check:
         if self.target.is_classes:
             own = (own[:, None] == np.argsort(-np.bincount(own))[:4]).astype(np.float64)
         runs = autocorrelation(own) > ALIKE
-        if len(alike) + runs < 2:
+        even = clock.is_dated and is_regular(clock.seconds[rows])
+        if len(alike) + runs < 2 and not even:
             return
         shown = self.said(*alike) if alike else ""
         what = " and ".join([shown] * bool(alike) + ["the target"] * runs)
+        what = f"{what} hardly change from row to row" if what else "follow in regular steps"
         step, time = (
             step_of(clock.name, clock.seconds[rows], clock.is_dated),
             self.option("time", clock),
@@ -778,8 +807,8 @@ class _Check:
         self.add(
             "time-order",
             "warning",
-            f"rows are in the order of {self.said(clock)}{where} and {what} hardly change from row "
-            "to row; a random split tests the model on rows between those that it was trained on",
+            f"rows are in the order of {self.said(clock)}{where} and {what}; a random split tests "
+            "the model on rows between those that it was trained on",
             cure,
             clock,
             option=f"{time} {windows}" if step is not None and step < SAMPLES else time,

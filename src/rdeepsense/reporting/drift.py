@@ -84,17 +84,6 @@ def time_blocks(subject: Subject) -> list[Integers] | None:
     return np.array_split(subject.order, count)
 
 
-def blocks_of(subject: Subject) -> Integers | None:
-    """Return the number of each row's block."""
-    parts = time_blocks(subject)
-    if parts is None:
-        return None
-    number = np.empty(len(subject.truth), np.int64)
-    for place, part in enumerate(parts):
-        number[part] = place
-    return number
-
-
 def _signals(subject: Subject) -> list[tuple[str, Floats, float]]:
     """Return the name, the values and the least variance of what is followed."""
     if isinstance(subject.dist, Categorical):

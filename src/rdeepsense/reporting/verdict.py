@@ -2,8 +2,10 @@
 
 Both are judged on labeled rows that were used neither to train nor to choose the model. Rows that
 the model itself flags (status not OK) are counted apart: they are not what it was trained for.
-`s` is a standard error: between groups if there are groups, else between the blocks of time that
-`drift` looks at, else of independent rows.
+`s` is a standard error: between groups if there are groups; else, where there is a time, the
+largest of those between rows and between 5, 10 and up to 20 blocks of time, since errors that last
+need long blocks; else of independent rows. From few groups or blocks it is enlarged by the quantile
+of Student's t over that of the normal distribution, so that ± 2 s is a 95 % interval.
 
 **Skill** compares the predictions with the best constant prediction, the mean or the most frequent
 class of the training targets. The skill score S is
@@ -13,15 +15,17 @@ class of the training targets. The skill score S is
   mean recall over the classes and a0 = 1 / number of classes, where that is clearer.
 
 *none*: S is at most 2 s or 0.02; *weak*: up to 0.15; *fair*: up to 0.5; *strong*: above. Where the
-NLL is lower than the constant's by more than 2 s and 0.01 nats, none becomes weak: the model knows
-how far off it is, if nothing else. Boosted trees on the same rows that are better by more than 2 s
-and by more than 0.1 of S take a word away from fair and strong. Where the interval S ± 2 s goes
-from none to strong, and below 20 rows, the skill *cannot be told*.
+interval S ± 2 s reaches over three words the one in the middle is given, weak only if S is above s;
+where it goes from none to strong, and below 20 rows, the skill *cannot be told*. Where the NLL is
+lower than the constant's by more than 2 s and 0.01 nats, none becomes weak: the model knows how far
+off it is, if nothing else. Boosted trees on the same rows that are better by more than 2 s and by
+more than 0.1 of S take a word away from fair and strong.
 
 **Calibration** compares the share of 90 % intervals that contain the actual value with 0.9, and for
 classes the accuracy with the mean stated probability. *right*: within 2 s or 0.02; *too narrow* or
 *too wide* (for classes *overconfident* or *underconfident*) otherwise; *right on average*: right
-over all rows, but significantly wrong in more groups or blocks of time than chance explains;
+over all rows, but significantly wrong in more groups, blocks of time or predicted classes than
+chance explains;
 *drifting*: it changed at some time (`drift`); *cannot be told*: 2 s is more than 0.1.
 
 A model *cannot be trusted*, whatever the words, if the check of the data found an input that gives
@@ -37,15 +41,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from rdeepsense import calibration
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data.findings import Finding
 from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian
 from rdeepsense.experiments.records import Record
-from rdeepsense.reporting.drift import Drift, blocks_of, find_drift
+from rdeepsense.reporting.drift import Drift, find_drift, time_blocks
 from rdeepsense.reporting.per_target import by_target, standard_error
-from rdeepsense.reporting.shares import Share, by_group, by_time, moment
+from rdeepsense.reporting.shares import Share, by_group, by_time, moment, share_of
 from rdeepsense.reporting.subject import LEVEL, Subject
 from rdeepsense.status import DOUBTS, Statuses, status_words
 
@@ -65,6 +70,7 @@ MOST_FLAGGED = 0.5
 UNEVEN = 0.01  # probability of so many groups outside of their bands by chance
 LOW_RECALL = 0.5
 FEWEST_OF_CLASS = 10
+TIME_BLOCKS = (5, 10)  # and those of `drift`, if it has blocks
 NARROW, WIDE = ("too narrow", "overconfident"), ("too wide", "underconfident")
 
 
@@ -191,10 +197,7 @@ def judge(
         subject = subject.at(np.flatnonzero(~apart))
         trees = None if trees is None else trees[np.flatnonzero(~apart)]
     drift = find_drift(subject)
-    if subject.groups is None and (blocks := blocks_of(subject)) is not None:
-        between: NDArray[Any] | None = blocks
-    else:
-        between = subject.groups
+    between = _Between.of(subject)
     skill = _Skill.of(subject, known, between, trees, drift)
     share, nominal, factor = _share(subject, between)
     uneven = _uneven(subject)
@@ -270,6 +273,49 @@ def subjects_of(
     ]
 
 
+# Standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class _Between:
+    """What standard errors are between: groups, blocks of time of several lengths, or rows."""
+
+    parts: tuple[Integers, ...]  # the number of each row's group or block
+    is_time: bool
+
+    @classmethod
+    def of(cls, subject: Subject) -> _Between:
+        """Take groups if there are any, else blocks of time."""
+        if subject.groups is not None:
+            return cls((np.unique(subject.groups, return_inverse=True)[1].reshape(-1),), False)
+        rows = len(subject.truth)
+        if subject.time is None:
+            return cls((), False)
+        counts = {count for count in TIME_BLOCKS if count <= rows}
+        if (found := time_blocks(subject)) is not None:
+            counts.add(len(found))
+        parts = []
+        for count in sorted(counts):
+            number = np.empty(rows, np.int64)
+            number[subject.order] = np.repeat(
+                np.arange(count), [len(part) for part in np.array_split(np.arange(rows), count)]
+            )
+            parts.append(number)
+        return cls(tuple(parts), True)
+
+    def error(self, values: Floats) -> float:
+        """Return that of the mean, so that twice it is half of a 95 % interval."""
+        found = [] if self.parts and not self.is_time else [standard_error(values) or 0.0]
+        for part in self.parts:
+            count = int(part.max()) + 1
+            if count < 2:  # one group is one observation
+                found.append(float(values.std()))
+                continue
+            few = float(stdtrit(count - 1, 0.975)) / float(stdtrit(np.inf, 0.975))
+            found.append((standard_error(values, part) or 0.0) * few)
+        return max(found)
+
+
 # Skill
 
 
@@ -289,14 +335,14 @@ class _Skill:
         cls,
         subject: Subject,
         known: Constant,
-        between: NDArray[Any] | None,
+        between: _Between,
         trees: AnyDistribution | None,
         drift: Drift | None,
     ) -> _Skill:
         if drift is not None and drift.drifts:  # the skill that it had before the change
             rows = subject.order[: drift.row]
             subject = subject.at(rows)
-            between = None if between is None else between[rows]
+            between = _Between.of(subject)
             trees = None if trees is None else trees[rows]
         measure = _class_skill if subject.is_classes else _number_skill
         score, figures = measure(subject.dist, subject, known, between)
@@ -320,16 +366,19 @@ class _Skill:
 
 
 def _skill_word(score: Score, gain: Score, rows: int) -> str:
-    if rows < FEWEST_ROWS or (score.low <= LIMITS[0] and score.high >= LIMITS[2]):
+    least, found, most = np.searchsorted(LIMITS, (score.low, score.value, score.high)).tolist()
+    if rows < FEWEST_ROWS or most - least == len(LIMITS):
         return CANNOT_TELL
-    if score.low <= 0 or score.value <= LIMITS[0]:
-        told = gain.value > max(ERRORS * (gain.error or 0.0), LEAST_GAIN)
-        return "weak" if told else "none"
-    return SKILLS[int(np.searchsorted(LIMITS, score.value))]
+    if most - least == 2:  # the word in the middle is off by one at most
+        found = least + 1 if score.value > (score.error or 0.0) else 0
+    elif score.low <= 0 or score.value <= LIMITS[0]:
+        found = 0
+    told = gain.value > max(ERRORS * (gain.error or 0.0), LEAST_GAIN)
+    return SKILLS[max(found, int(told))]
 
 
 def _number_skill(
-    dist: AnyDistribution, subject: Subject, known: Constant, between: NDArray[Any] | None
+    dist: AnyDistribution, subject: Subject, known: Constant, between: _Between
 ) -> tuple[Score, dict[str, float]]:
     truth = np.asarray(subject.truth, np.float64)
     error, constant = np.abs(truth - dist.mean), np.abs(truth - known.median)
@@ -345,7 +394,7 @@ def _number_skill(
 
 
 def _ratio_skill(
-    loss: Floats, constant: Floats, between: NDArray[Any] | None, power: float = 1.0
+    loss: Floats, constant: Floats, between: _Between, power: float = 1.0
 ) -> Score:
     """Return 1 - (mean loss / mean loss of the constant)^power, with its error to first order."""
     least = float(constant.mean())
@@ -353,13 +402,13 @@ def _ratio_skill(
         return Score(0.0, None)
     ratio = min(float(loss.mean()) / least, 1e12)
     rows = (loss - ratio * constant) / least
-    error = standard_error(rows, between) or 0.0
+    error = between.error(rows)
     slope = power * ratio ** (power - 1) if ratio > 0 else 1.0
     return Score(1 - ratio**power, slope * error)
 
 
 def _class_skill(
-    dist: AnyDistribution, subject: Subject, known: Constant, between: NDArray[Any] | None
+    dist: AnyDistribution, subject: Subject, known: Constant, between: _Between
 ) -> tuple[Score, dict[str, float]]:
     assert isinstance(dist, Categorical)
     truth = np.asarray(subject.truth)
@@ -371,10 +420,12 @@ def _class_skill(
     present, counts = np.unique(truth, return_counts=True)
     recalls = np.array([right[truth == one].mean() for one in present])
     chance = 1 / max(len(present), 2)
-    spread = math.sqrt(float(np.sum(recalls * (1 - recalls) / counts))) / len(present)
+    place = np.searchsorted(present, truth)
+    weight = len(truth) / (len(present) * counts[place])  # to first order, of a row in the mean
+    spread = between.error((right - recalls[place]) * weight)
     scores = [Score((float(recalls.mean()) - chance) / (1 - chance), spread / (1 - chance))]
     if base < 1:
-        error = standard_error(right - guessed, between) or 0.0
+        error = between.error(right - guessed)
         scores.append(Score((accuracy - base) / (1 - base), error / (1 - base)))
     figures = {
         "accuracy": accuracy,
@@ -385,14 +436,14 @@ def _class_skill(
     return max(scores, key=lambda score: score.low), figures
 
 
-def _behind(subject: Subject, trees: AnyDistribution, between: NDArray[Any] | None) -> bool:
+def _behind(subject: Subject, trees: AnyDistribution, between: _Between) -> bool:
     """Whether boosted trees have a smaller error on these rows, by more than chance explains."""
     theirs = replace(subject, dist=trees)
     difference = subject.loss - theirs.loss
-    return float(difference.mean()) > ERRORS * (standard_error(difference, between) or 0.0)
+    return float(difference.mean()) > ERRORS * between.error(difference)
 
 
-def _gain(subject: Subject, known: Constant, between: NDArray[Any] | None) -> Score:
+def _gain(subject: Subject, known: Constant, between: _Between) -> Score:
     """Return how far the NLL is below that of the constant.
 
     The model's spread (of classes, its temperature) is first set right by one factor on these
@@ -409,11 +460,11 @@ def _gain(subject: Subject, known: Constant, between: NDArray[Any] | None) -> Sc
         same = np.ones(len(subject.truth))
         constant = np.asarray(Gaussian(same * known.mean, same * spread).log_prob(subject.truth))
     rows = np.asarray(dist.log_prob(subject.truth)) - constant
-    error = standard_error(rows, between)
+    error = between.error(rows)
     gain = max(min(float(rows.mean()), 1e300), -1e300)
     if math.isnan(gain):
         return Score(-1e300)
-    return Score(gain, error if error is not None and math.isfinite(error) else None)
+    return Score(gain, error if math.isfinite(error) else None)
 
 
 def _skill_sentence(
@@ -453,13 +504,13 @@ def _skill_sentence(
 # Calibration
 
 
-def _share(subject: Subject, between: NDArray[Any] | None) -> tuple[Score, float, float | None]:
+def _share(subject: Subject, between: _Between) -> tuple[Score, float, float | None]:
     """Return the share that was contained or right, what was stated, and the missing factor."""
     held, stated = subject.held.astype(np.float64), subject.stated
     nominal = float(stated.mean())
     error = math.sqrt(float(np.sum(stated * (1 - stated)))) / len(stated)
-    if between is not None:
-        error = max(standard_error(held - stated, between) or 0.0, error)
+    if between.parts:
+        error = max(between.error(held - stated), error)
     factor = None
     if not subject.is_classes:
         low, high = subject.dist.interval(LEVEL)
@@ -532,7 +583,11 @@ def _cures(word: str) -> list[str]:
 def _uneven(subject: Subject) -> list[str]:
     """Name groups and blocks of time outside of their bands, if more than chance explains."""
     told = []
-    for shares, what in ((_all_groups(subject), "groups"), (by_time(subject), "blocks of time")):
+    for shares, what in (
+        (_all_groups(subject), "groups"),
+        (by_time(subject), "blocks of time"),
+        (_by_prediction(subject), "predicted classes"),
+    ):
         off = [one for one in shares if one.is_off]
         if len(off) > 1 and _tail(len(off), len(shares), 0.05) < UNEVEN:
             names = ", ".join(
@@ -551,6 +606,19 @@ def _all_groups(subject: Subject) -> list[Share]:
         return []
     found = by_group(subject, most=None)
     return [one for one in found if one.rows >= FEWEST_OF_CLASS]
+
+
+def _by_prediction(subject: Subject) -> list[Share]:
+    """Return the rows of each predicted class; those of an actual class have no band."""
+    if not isinstance(subject.dist, Categorical):
+        return []
+    labels, mode = subject.dist.classes, np.asarray(subject.dist.mode)
+    places = [np.flatnonzero(mode == k) for k in range(subject.dist.n_classes)]
+    return [
+        share_of(subject, str(k if labels is None else labels[k]), rows)
+        for k, rows in enumerate(places)
+        if len(rows) >= FEWEST_OF_CLASS
+    ]
 
 
 def _tail(count: int, trials: int, chance: float) -> float:
@@ -612,7 +680,7 @@ def _recalls(subject: Subject) -> list[str]:
     return told
 
 
-def _shift(subject: Subject, known: Constant, between: NDArray[Any] | None) -> list[str]:
+def _shift(subject: Subject, known: Constant, between: _Between) -> list[str]:
     """Say whether the targets differ from those of the training rows."""
     if not known.is_training:
         return []
@@ -621,7 +689,7 @@ def _shift(subject: Subject, known: Constant, between: NDArray[Any] | None) -> l
         before, count = known.frequencies, len(subject.truth)
         after = np.bincount(np.asarray(subject.truth), minlength=len(before)) / count
         # Total variation, beside that of independent rows or groups by chance.
-        rows = count if between is None else len(np.unique(between))
+        rows = min([count, *(int(part.max()) + 1 for part in between.parts)])
         chance = float(np.sqrt(before * (1 - before) / rows).sum()) / 2
         if float(np.abs(after - before).sum()) / 2 <= max(2 * chance, 0.1):
             return []
@@ -632,7 +700,7 @@ def _shift(subject: Subject, known: Constant, between: NDArray[Any] | None) -> l
             f"{_percent(after[place])} here."
         ]
     truth = np.asarray(subject.truth, np.float64)
-    error = standard_error(truth, between) or 0.0
+    error = between.error(truth)
     moved = float(truth.mean()) - known.mean
     if known.std <= 0 or abs(moved) <= max(4 * error, 0.25 * known.std):
         return []
