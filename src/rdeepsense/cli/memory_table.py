@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rdeepsense.estimators.loading import Estimator
 
 TEST_FRACTION = 0.2
+TEST_GROUPS, MOST_TESTED = 10, 0.3  # of groups that were found
 KNOWN_FRACTION, FEWEST_KNOWN = 0.1, 20  # of the rows of known groups, which test those alone
 GOES_ON = "a time, which goes on beyond that of the training"
 FLAGGED = "told to the network by a flag"
@@ -62,6 +63,7 @@ class MemoryTable:
     findings: tuple[Finding, ...] = ()
     are_found: bool = False  # whether the groups were found by the check
     found_column: str | None = None  # that they are the values of
+    is_default: bool = False  # whether `test_fraction` is that of no option
 
     @classmethod
     def inspect(
@@ -108,6 +110,7 @@ class MemoryTable:
             [*forced],
             is_checked,
             time,
+            is_default=test_fraction is None,
         )
 
     @property
@@ -158,9 +161,11 @@ class MemoryTable:
             self._check(classes)
         rows = coded(self.X, self.found.categories)
         time = None if self.when is None else checked_times(self.when, len(self.y))
-        self.test = split_off(
-            rows, self.y, self.test_fraction, self.seed, self.group, classes, time
-        )
+        fraction = self.test_fraction
+        if self.are_found and self.group is not None and self.is_default:
+            # Few groups can tell little: ten, or 30 % of them.
+            fraction = max(fraction, min(TEST_GROUPS / len(set(self.group.tolist())), MOST_TESTED))
+        self.test = split_off(rows, self.y, fraction, self.seed, self.group, classes, time)
         self.known = np.zeros(len(self.y), bool)
         if self.are_found and self.found_column is not None:
             rest = np.flatnonzero(~self.test)
@@ -180,7 +185,7 @@ class MemoryTable:
         self.findings = tuple(one.as_known(known) for one in report.findings)
         together = report.groups is not None and not naming & set(self.forced)
         follows = self.group is None and not together and report.time_column is not None
-        why = dict.fromkeys(report.leave_out, "numbers or names rows")
+        why = dict.fromkeys(report.leave_out, "numbers or names rows or times")
         if together or self.group is not None:
             why |= dict.fromkeys(naming, "rows of a value stay together, and new ones have others")
         if follows and report.time_column is not None:

@@ -56,6 +56,7 @@ from rdeepsense.data.dependence import (
     explained_by_levels,
     explained_in_order,
     held_out_residuals,
+    is_crossed,
     is_regular,
     is_slow,
     linear_residuals,
@@ -64,6 +65,7 @@ from rdeepsense.data.dependence import (
     overlaps,
     purity,
     purity_in_order,
+    ranks,
     stretches,
     to_one_scale,
     tree_residuals,
@@ -92,6 +94,7 @@ UNEVEN = 0.6  # coefficient of variation of the rows of levels
 INTRACLASS, F_RATIO = 0.15, 2.0  # of the residuals of the other columns
 TREE_ROWS = 2_000  # that trees are fitted to
 NO_ORDER = 1.2  # von Neumann ratio: about 2 of identifiers, less of quantities
+HARDLY_ORDERED = 0.9  # the same: numbers that were given site by site may have 1
 BY_CHANCE = 1e-4  # probability of such an F ratio
 LINEAR_RATIO, LINEAR_ORDER = 1.1, 0.8  # of the residuals of a linear model, before trees are fitted
 CANDIDATES = 2  # columns that may name entities, tested with trees
@@ -190,6 +193,11 @@ def check_seen(rows: NDArray[Any], trained: NDArray[Any]) -> tuple[Finding, ...]
             cure="Evaluate with rows that the model was not fitted to.",
         ),
     )
+
+
+def _goes_on(values: NDArray[Any]) -> bool:
+    """Tell whether a column only grows, like a year, or a month within one year."""
+    return bool((values[1:] >= values[:-1]).all()) and len(np.unique(values)) > 2
 
 
 class _Check:
@@ -648,7 +656,7 @@ class _Check:
             counts = np.bincount(number)
             if len(levels) < LEVELS or self.table.rows < ROWS_A_LEVEL * len(levels):
                 continue
-            if counts.std() < UNEVEN * counts.mean():
+            if counts.std() < UNEVEN * counts.mean() and not self._is_factor(one, columns):
                 candidates.append((one, number))
         if not candidates:
             return
@@ -680,9 +688,12 @@ class _Check:
                     f"{like.intraclass:.2f})"
                 )
             elif others and like.levels >= MARKED_LEVELS:
-                known, new = residuals, tree_residuals(inputs, y, number[rows])
+                scaled = y  # ranks, so that a few large values do not decide
+                if not self.target.is_classes:
+                    scaled = np.column_stack([ranks(column) for column in y.T]) / len(y)
+                known, new = (tree_residuals(inputs, scaled, by) for by in (None, number[rows]))
                 ratio, errors = worse_on_new_levels(number[rows], known, new)
-                unordered = Likeness.of(number[rows], y).order > NO_ORDER
+                unordered = Likeness.of(number[rows], y).order > HARDLY_ORDERED
                 if unordered and ratio > LEAST_NEW and errors > NEW_ERRORS:
                     what = (
                         "can be told by the other inputs, and boosted trees have "
@@ -701,6 +712,18 @@ class _Check:
                     option=self.option("groups", one),
                 )
                 return
+
+    def _is_factor(self, one: Column, columns: Sequence[Column]) -> bool:
+        """Tell whether names are a factor of a design: crossed with all others, which are few."""
+        others = [other for other in columns if other is not one and other.kind != "time"]
+        if one.kind != "category" or not others:
+            return False
+        rows = self.sample
+        return all(
+            len(np.unique(other.values[rows])) <= CLASS_VALUES
+            and is_crossed(one.values[rows], other.values[rows].astype(np.float64))
+            for other in others
+        )
 
     def _whole_levels(self, number: Integers) -> Integers:
         """Return at most so many rows of the table: all rows of some levels, drawn at random."""
@@ -822,6 +845,11 @@ class _Check:
         again = int((steps < 0).sum())
         if again == 0 and there.all() and self.time is None:
             self.time, self.time_column = values, clock.name
+            self.leave_out += [
+                one.name
+                for one in self.numbers
+                if one.name != clock.name and one.whole and _goes_on(one.values)
+            ]
         elif again >= RESTARTS and self.groups is None and self.given is None:
             number = np.zeros(len(values), dtype=np.int64)
             number[np.flatnonzero(there)[1:][steps < 0]] = 1

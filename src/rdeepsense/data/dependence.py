@@ -46,14 +46,14 @@ def explained_in_order(x: Floats, y: Floats) -> float:
     It is that of a line, or that of the ranks of y: in the order of x, a rank is compared with the
     mean of its two neighbors. Rows with equal x stay in the random order of the sample.
     """
-    own = _ranks(y)[np.argsort(x, kind="stable")]
+    own = ranks(y)[np.argsort(x, kind="stable")]
     errors = own[1:-1] - (own[:-2] + own[2:]) / 2
     variance = float(own.var())
     in_order = 1 - float(np.mean(errors**2)) / (1.5 * variance) if variance > 0 else 0.0
     return max(in_order, correlation(x, y) ** 2)
 
 
-def _ranks(values: Floats) -> Floats:
+def ranks(values: Floats) -> Floats:
     """Return the place of each value in the order of all; the mean place of equal ones."""
     _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
     places: Floats = (np.cumsum(counts) - (counts - 1) / 2)[number.reshape(-1)]
@@ -130,15 +130,32 @@ def held_out_residuals(X: Floats, responses: Floats, held: Booleans) -> Floats:
 def worse_on_new_levels(number: Integers, known: Floats, new: Floats) -> tuple[float, float]:
     """Compare squared residuals of rows of held-out levels with those of held-out rows.
 
-    Returns their ratio, and how many standard errors between levels they are apart.
+    Returns the geometric mean over the levels of their ratio, and how many standard errors its
+    logarithm is above 0.
     """
     number = np.unique(number, return_inverse=True)[1].reshape(-1)
-    before, after = (known**2).mean(axis=1), (new**2).mean(axis=1)
-    own = np.bincount(number, weights=after - before)
-    error = float(own.std(ddof=1)) * np.sqrt(len(own)) if len(own) > 1 else 0.0
-    least = float(before.sum())
-    ratio = float(after.sum()) / least if least > 0 else 1.0
-    return ratio, float(own.sum()) / error if error > 0 else 0.0
+    before, after = (
+        np.bincount(number, weights=(one**2).mean(axis=1)) / np.bincount(number)
+        for one in (known, new)
+    )
+    least = 1e-3 * float(before.mean())
+    if len(before) < 2 or least <= 0:
+        return 1.0, 0.0
+    gain = np.log((after + least) / (before + least))
+    error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
+    return float(np.exp(gain.mean())), float(gain.mean()) / error if error > 0 else 0.0
+
+
+def is_crossed(number: Integers, values: Floats) -> bool:
+    """Tell whether values are as frequent in each level as in all, as in a factorial design."""
+    value = np.unique(np.nan_to_num(values, nan=np.inf), return_inverse=True)[1].reshape(-1)
+    number = np.unique(number, return_inverse=True)[1].reshape(-1)
+    levels, kinds = int(number.max()) + 1, int(value.max()) + 1
+    if levels < 2 or kinds < 2:
+        return True
+    found = np.bincount(number * kinds + value, minlength=levels * kinds).reshape(levels, kinds)
+    wanted = np.outer(found.sum(axis=1), found.sum(axis=0)) / len(number)
+    return float(((found - wanted) ** 2 / wanted).sum()) < (levels - 1) * (kinds - 1)
 
 
 def linear_residuals(X: Floats, responses: Floats) -> Floats:
@@ -183,9 +200,9 @@ class Likeness:
         if levels < 3 or rows <= levels:
             return cls(0.0, 0.0, 1.0, 2.0, levels)
         degree = min(TREND, levels // LEVELS_A_DEGREE)
-        place = np.linspace(-1, 1, levels)
         weight = np.sqrt(counts)
-        trend = np.linalg.qr(legvander(place, degree) * weight[:, None])[0]
+        trend = legvander(np.linspace(-1, 1, levels), degree)
+        trend = np.linalg.qr(trend * weight[:, None])[0]
         left = levels - 1 - degree
         between = within = steps = total = 0.0
         for column in values.T:
@@ -194,9 +211,9 @@ class Likeness:
             other -= trend @ (trend.T @ other)
             between += float((other**2).sum()) / left
             within += float(((column - means[number]) ** 2).sum()) / (rows - levels)
-            ranks = _ranks(means)
-            steps += float(np.mean(np.diff(ranks) ** 2))
-            total += float(ranks.var())
+            place = ranks(means)
+            steps += float(np.mean(np.diff(place) ** 2))
+            total += float(place.var())
         order = steps / total if total > 0 else 2.0
         if within <= 0:
             same = (1.0, np.inf, 0.0) if between > 0 else (0.0, 0.0, 1.0)

@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from rdeepsense import metrics
 from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks, names
@@ -53,6 +52,9 @@ from rdeepsense.status import Statuses
 from rdeepsense.windowing import Recipe, Windows, cut
 from rdeepsense.windowing.apart import apart
 from rdeepsense.windowing.columns import Table
+
+if TYPE_CHECKING:
+    from rdeepsense.reporting.evaluation import Evaluation
 
 Files = str | os.PathLike[str] | ParquetTable
 # What `fit` calls once the rows are there: rows, target, names of the inputs, `missing`.
@@ -231,14 +233,25 @@ class DistributionEstimator(BaseEstimator):
             checks.check_whole("samples", samples, 1)
         return self.fitted_.distribution(rows, passes=self._passes(samples), device=self._where())
 
-    def evaluate(self, X: ArrayLike, y: ArrayLike) -> dict[str, float]:
-        """Return every metric that applies to labelled rows, as `metrics.evaluate` does.
+    def evaluate(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+    ) -> Evaluation:
+        """Return every metric that applies to labelled rows, and the verdict on them.
 
-        `y` is as for `fit`: values in the target's own units, or labels.
+        The result is the dictionary that `metrics.evaluate` returns; its ``verdicts`` (of one
+        target ``verdict``) say what `rdeepsense evaluate` does: the skill and the calibration.
+        `y` is as for `fit`: values in the target's own units, or labels. `groups` (the user or
+        recording of each row) and `time` serve the verdict: its errors are between them.
         """
-        dist, target = self.predict_dist(X), self.fitted_.target
-        truth = target.encode(y, len(dist))
-        return metrics.evaluate(dist, truth if target.classes is None else target.classes[truth])
+        # Late: judging belongs to a higher layer, and needs more than predictions do.
+        from rdeepsense.reporting.evaluation import evaluated
+
+        rows = self.as_rows(X)
+        return evaluated(self.fitted_, self.predict_dist(X), rows, y, groups, time)
 
     def conformalise(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,20 +14,16 @@ from numpy.typing import ArrayLike
 from rdeepsense.batch.distribution import predict_many
 from rdeepsense.data.check import check_seen
 from rdeepsense.data.checks import check_length
-from rdeepsense.data.kinds import groups_of
-from rdeepsense.data.times import checked_times
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.estimators.loading import Estimator
 from rdeepsense.experiments.report.blocks import Section
 from rdeepsense.experiments.report.page import report_page
 from rdeepsense.files import write_whole
-from rdeepsense.fitting.target import Target
+from rdeepsense.reporting.evaluation import subjects_of_model
 from rdeepsense.reporting.importance import importances
 from rdeepsense.reporting.peers import compare, simple_models, trees_of
-from rdeepsense.reporting.per_target import by_target
 from rdeepsense.reporting.sections import Material, sections
-from rdeepsense.reporting.subject import Subject
 from rdeepsense.reporting.verdict import Constant, Verdict, judge_each
 
 FEWEST_ROWS = 20
@@ -101,18 +96,9 @@ def report(
     rows = model.as_rows(X)
     if len(rows) < FEWEST_ROWS:
         raise InputError(f"X has {len(rows)} rows; a report needs {FEWEST_ROWS} or more")
-    target = fitted.target
-    encoded = target.encode(y, len(rows))
-    truth = encoded if target.classes is None else np.asarray(target.classes[encoded])
-    group = None if groups is None else groups_of(groups, len(rows))
-    when = None if time is None else checked_times(time, len(rows))
-    names = list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
     dist = predict_many(model, X)
-    units = _units(target, len(names))
-    subjects = [
-        Subject(name, unit, part, own, group, _name(groups, "group"), when, _name(time, "time"))
-        for (name, part, own), unit in zip(by_target(dist, truth, names), units, strict=True)
-    ]
+    _, subjects = subjects_of_model(fitted, dist, y, groups, time)
+    group, names = subjects[0].groups, [one.name for one in subjects]
     peers, compared, trees = fitted.peers, FIT, None
     if train is not None:
         simple = simple_models(model, train, X)
@@ -131,7 +117,7 @@ def report(
         status,
         subjects,
         list(verdicts.values()),
-        importances(model, rows, encoded, group, fitted.training.seed),
+        importances(model, rows, fitted.target.encode(y, len(rows)), group, fitted.training.seed),
         peers,
         compared,
     )
@@ -142,13 +128,3 @@ def report(
         verdicts,
         sections(material),
     )
-
-
-def _units(target: Target, count: int) -> Sequence[str]:
-    return target.units or ("",) * count
-
-
-def _name(column: object, other: str) -> str:
-    """Return the name that a column of a table brings."""
-    name = getattr(column, "name", None)
-    return name if isinstance(name, str) and name else other

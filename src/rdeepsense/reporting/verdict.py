@@ -16,7 +16,8 @@ class of the training targets. The skill score S is
 
 *none*: S is at most 2 s or 0.02; *weak*: up to 0.15; *fair*: up to 0.5; *strong*: above. Where the
 interval S ± 2 s reaches over three words the one in the middle is given, weak only if S is above s;
-where it goes from none to strong, and below 20 rows, the skill *cannot be told*. Where the NLL is
+where it goes from none to strong, or from none to fair with s above 0.15, and below 20 rows, the
+skill *cannot be told*. Where the NLL is
 lower than the constant's by more than 2 s and 0.01 nats, none becomes weak: the model knows how far
 off it is, if nothing else. Boosted trees on the same rows that are better by more than 2 s and by
 more than 0.1 of S take a word away from fair and strong.
@@ -371,6 +372,8 @@ def _skill_word(score: Score, gain: Score, rows: int) -> str:
         return CANNOT_TELL
     if most - least == 2:  # the word in the middle is off by one at most
         found = least + 1 if score.value > (score.error or 0.0) else 0
+        if not found and (score.error or 0.0) > LIMITS[1]:
+            return CANNOT_TELL
     elif score.low <= 0 or score.value <= LIMITS[0]:
         found = 0
     told = gain.value > max(ERRORS * (gain.error or 0.0), LEAST_GAIN)
@@ -393,9 +396,7 @@ def _number_skill(
     return max(by_mae, by_rmse, key=lambda score: score.low), figures
 
 
-def _ratio_skill(
-    loss: Floats, constant: Floats, between: _Between, power: float = 1.0
-) -> Score:
+def _ratio_skill(loss: Floats, constant: Floats, between: _Between, power: float = 1.0) -> Score:
     """Return 1 - (mean loss / mean loss of the constant)^power, with its error to first order."""
     least = float(constant.mean())
     if not (least > 0 and math.isfinite(least)):
@@ -509,7 +510,15 @@ def _share(subject: Subject, between: _Between) -> tuple[Score, float, float | N
     held, stated = subject.held.astype(np.float64), subject.stated
     nominal = float(stated.mean())
     error = math.sqrt(float(np.sum(stated * (1 - stated)))) / len(stated)
+    if subject.is_classes:
+        error = max(error, float(held.std()) / math.sqrt(len(held)))
     if between.parts:
+        if not subject.is_classes:
+            # Where all values are contained nothing differs between groups, but rows of a group
+            # still are alike: their errors, in units of the predicted std, say how much.
+            size = np.abs(2 * np.asarray(subject.dist.cdf(subject.truth)) - 1)
+            rows = standard_error(size) or 0.0
+            error *= max(1.0, between.error(size) / rows) if rows > 0 else 1.0
         error = max(between.error(held - stated), error)
     factor = None
     if not subject.is_classes:
