@@ -115,6 +115,7 @@ SINGLE = float(np.finfo(np.float32).eps)
 ROWS_A_TICK = 10  # at most, of a clock; beyond it rows stand side by side
 RESTARTS = 4  # of a clock, so that there are five recordings
 LAST = 0.2  # of the rows, the last in time
+TIMES = 8  # different dates at least
 LEAST_WORSE = 0.1  # than on rows at random
 
 OF_ALL_ROWS = ("few-rows", "many-inputs")  # what a sample cannot tell
@@ -272,6 +273,8 @@ class _Check:
                 self._time_order(others)
             if usable and self.time is not None:
                 self._time_split(others)
+            elif usable and self.given is None and self.groups is None:
+                self._dates_that_matter(others)
             if self.given is None and self.groups is None and self.time is None:
                 self._near_copies(others)
         if self.table.windows is not None and self.given is None and self.time is None:
@@ -859,30 +862,68 @@ class _Check:
     def _time_split(self, columns: Sequence[Column]) -> None:
         """Say how much worse trees are on the last rows in time than on rows at random."""
         assert self.time is not None
-        rows = np.sort(self.sample)
-        later = last_rows(self.time[rows], LAST)
-        chance = np.zeros(len(rows), dtype=bool)
-        chance[self.rng.permutation(len(rows))[: later.sum()]] = True
-        others = [one for one in columns if one.kind != "time" and one.name != self.time_column]
-        if not others or later.sum() < FEWEST_ROWS or (~later).sum() < FEWEST_ROWS:
+        found = self._later_errors(columns, self.time, self.time_column)
+        if found is None:
             return
-        X, y = matrix(others, rows), self.target.responses(rows)
-        errors = [np.abs(held_out_residuals(X, y, held)).mean(axis=1) for held in (later, chance)]
-        last, usual = (float(one.mean()) for one in errors)
-        spread = float(np.sqrt(sum(one.var() / len(one) for one in errors)))
+        last, usual, spread = found
         worse = last - usual > max(2 * spread, LEAST_WORSE * usual)
-        change = f"{last / usual - 1:+.0%}" if usual > 0 else "more"
-        unit = "" if self.target.is_classes else " standard deviations of the target"
         self.add(
             "time-split",
             "warning" if worse else "info",
-            f"on the last fifth of the time boosted trees have a mean absolute error of {last:.3g}"
-            f"{unit}, on a random fifth {usual:.3g} ({change})",
+            self._compared(last, usual),
             "Metrics on rows at random are too good for rows to come; hold out the last ones "
             "(time=)."
             if worse
             else "",
         )
+
+    def _compared(self, last: float, usual: float) -> str:
+        change = f"{last / usual - 1:+.0%}" if usual > 0 else "more"
+        unit = "" if self.target.is_classes else " standard deviations of the target"
+        return (
+            f"on the last fifth of the time boosted trees have a mean absolute error of {last:.3g}"
+            f"{unit}, on a random fifth {usual:.3g} ({change})"
+        )
+
+    def _later_errors(
+        self, columns: Sequence[Column], time: NDArray[Any], without: str | None
+    ) -> tuple[float, float, float] | None:
+        """Return the mean error of trees on the last rows and on others, and its standard error."""
+        rows = np.sort(self.sample)
+        later = last_rows(time[rows], LAST)
+        chance = np.zeros(len(rows), dtype=bool)
+        chance[self.rng.permutation(len(rows))[: later.sum()]] = True
+        others = [one for one in columns if one.kind != "time" and one.name != without]
+        if not others or later.sum() < FEWEST_ROWS or (~later).sum() < FEWEST_ROWS:
+            return None
+        X, y = matrix(others, rows), self.target.responses(rows)
+        errors = [np.abs(held_out_residuals(X, y, held)).mean(axis=1) for held in (later, chance)]
+        last, usual = (float(one.mean()) for one in errors)
+        return last, usual, float(np.sqrt(sum(one.var() / len(one) for one in errors)))
+
+    def _dates_that_matter(self, columns: Sequence[Column]) -> None:
+        """Look for dates in any order of the rows, if later rows are predicted worse."""
+        for one in self.table.columns:
+            if not one.is_dated or not np.isfinite(one.seconds).all():
+                continue
+            if len(np.unique(one.seconds)) < TIMES:
+                continue
+            found = self._later_errors(columns, one.seconds, one.name)
+            if found is None:
+                continue
+            last, usual, spread = found
+            if last - usual > max(NEW_ERRORS * spread, LEAST_WORSE * usual):
+                self.time, self.time_column = one.seconds, one.name
+                self.add(
+                    "time-split",
+                    "warning",
+                    f"by {self.said(one)}, {self._compared(last, usual)}",
+                    "Metrics on rows at random are too good for rows to come; hold out the last "
+                    "ones (time=).",
+                    one,
+                    option=self.option("time", one),
+                )
+                return
 
     def _is_named_clock(self, one: Column) -> bool:
         return self.table.named and CLOCK.fullmatch(one.name.strip()) is not None

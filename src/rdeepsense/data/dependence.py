@@ -130,20 +130,22 @@ def held_out_residuals(X: Floats, responses: Floats, held: Booleans) -> Floats:
 def worse_on_new_levels(number: Integers, known: Floats, new: Floats) -> tuple[float, float]:
     """Compare squared residuals of rows of held-out levels with those of held-out rows.
 
-    Returns the geometric mean over the levels of their ratio, and how many standard errors its
-    logarithm is above 0.
+    Returns their ratio, and how many standard errors between levels it is above 1: of the sums over
+    all rows, or of the geometric mean over levels, which a few large residuals do not decide.
     """
     number = np.unique(number, return_inverse=True)[1].reshape(-1)
-    before, after = (
-        np.bincount(number, weights=(one**2).mean(axis=1)) / np.bincount(number)
-        for one in (known, new)
-    )
-    least = 1e-3 * float(before.mean())
-    if len(before) < 2 or least <= 0:
+    before, after = (np.bincount(number, weights=(one**2).mean(axis=1)) for one in (known, new))
+    count, least = len(before), 1e-3 * float(before.mean())
+    if count < 2 or least <= 0:
         return 1.0, 0.0
-    gain = np.log((after + least) / (before + least))
-    error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
-    return float(np.exp(gain.mean())), float(gain.mean()) / error if error > 0 else 0.0
+    found = []
+    for gain, ratio in (
+        (after - before, float(after.sum() / before.sum())),
+        (each := np.log((after + least) / (before + least)), float(np.exp(each.mean()))),
+    ):
+        error = float(gain.std(ddof=1)) / np.sqrt(count)
+        found.append((ratio, float(gain.mean()) / error if error > 0 else 0.0))
+    return max(found, key=lambda one: one[1])
 
 
 def is_crossed(number: Integers, values: Floats) -> bool:
