@@ -65,7 +65,7 @@ from rdeepsense.data.dependence import (
     overlaps,
     purity,
     purity_in_order,
-    ranks,
+    ranked,
     stretches,
     to_one_scale,
     tree_residuals,
@@ -194,6 +194,23 @@ def check_seen(rows: NDArray[Any], trained: NDArray[Any]) -> tuple[Finding, ...]
             cure="Evaluate with rows that the model was not fitted to.",
         ),
     )
+
+
+def _same_levels(one: Column, number: Integers) -> bool:
+    """Tell whether a column divides the rows as these levels do: another name of the same."""
+    if not one.whole:
+        return False
+    other = one.level_numbers()[1]
+    levels = int(number.max()) + 1
+    if int(other.max()) + 1 != levels:
+        return False
+    return len(np.unique(other * levels + number)) == levels
+
+
+def _is_strong(like: Likeness) -> bool:
+    """Tell whether rows of a level are alike to an extent that matters, and not by chance."""
+    matters = like.intraclass > INTRACLASS and like.ratio > F_RATIO
+    return matters and like.chance < BY_CHANCE
 
 
 def _goes_on(values: NDArray[Any]) -> bool:
@@ -677,15 +694,19 @@ class _Check:
         for _, one, number in scored[:CANDIDATES]:
             rows = self._whole_levels(number)
             y = self.target.responses(rows)
-            others = [other for other in columns if other is not one and other.kind != "time"]
+            others = [
+                other
+                for other in columns
+                if other is not one and other.kind != "time" and not _same_levels(other, number)
+            ]
             inputs = matrix(others, rows)
             residuals = tree_residuals(inputs, y) if others else y - y.mean(axis=0)
             like = Likeness.of(number[rows], residuals)
             if like.order <= NO_ORDER:
                 continue
             what = ""
-            strong = like.intraclass > INTRACLASS and like.ratio > F_RATIO
-            if strong and like.chance < BY_CHANCE:
+            # Also by their ranks: a level of few rows may have a large value by chance.
+            if _is_strong(like) and _is_strong(Likeness.of(number[rows], ranked(residuals))):
                 what = (
                     "are alike beyond what the other inputs explain (intraclass correlation "
                     f"{like.intraclass:.2f})"
@@ -693,7 +714,7 @@ class _Check:
             elif others and like.levels >= MARKED_LEVELS:
                 scaled = y  # ranks, so that a few large values do not decide
                 if not self.target.is_classes:
-                    scaled = np.column_stack([ranks(column) for column in y.T]) / len(y)
+                    scaled = ranked(y)
                 known, new = (tree_residuals(inputs, scaled, by) for by in (None, number[rows]))
                 ratio, errors = worse_on_new_levels(number[rows], known, new)
                 unordered = Likeness.of(number[rows], y).order > HARDLY_ORDERED
@@ -718,7 +739,7 @@ class _Check:
 
     def _is_factor(self, one: Column, columns: Sequence[Column]) -> bool:
         """Tell whether names are a factor of a design: crossed with all others, which are few."""
-        others = [other for other in columns if other is not one and other.kind != "time"]
+        others = [other for other in columns if other is not one and not other.is_dated]
         if one.kind != "category" or not others:
             return False
         rows = self.sample
@@ -913,13 +934,11 @@ class _Check:
                 continue
             last, usual, spread = found
             if last - usual > max(NEW_ERRORS * spread, LEAST_WORSE * usual):
-                self.time, self.time_column = one.seconds, one.name
                 self.add(
                     "time-split",
-                    "warning",
+                    "info",
                     f"by {self.said(one)}, {self._compared(last, usual)}",
-                    "Metrics on rows at random are too good for rows to come; hold out the last "
-                    "ones (time=).",
+                    "If the model is for rows to come, hold out the last ones (time=).",
                     one,
                     option=self.option("time", one),
                 )

@@ -60,6 +60,11 @@ def ranks(values: Floats) -> Floats:
     return places
 
 
+def ranked(columns: Floats) -> Floats:
+    """Return the ranks of each column's values as shares of the rows."""
+    return np.column_stack([ranks(values) for values in columns.T]) / len(columns)
+
+
 def explained_by_levels(x: Floats, y: Floats) -> float:
     """Return the share of y's variance that the mean of the other rows of a level explains."""
     number = np.unique(x, return_inverse=True)[1].reshape(-1)
