@@ -352,8 +352,10 @@ class _Skill:
         remarks = []
         if word == "weak" and score.value <= max(ERRORS * (score.error or 0.0), LIMITS[0]):
             remarks.append(
-                "It predicts the value no better than a constant, but it does tell where values "
-                "are certain and where they are not."
+                "It may be no better than a constant, or fair: the rows are few."
+                if score.high >= LIMITS[1]
+                else "It predicts the value no better than a constant, but it does tell where "
+                "values are certain and where they are not."
             )
         if trees is not None:
             theirs, own = measure(trees, subject, known, between)
@@ -498,7 +500,7 @@ def _skill_sentence(
     if word == "none":
         text += " Check that inputs and target are aligned and that the inputs can predict it."
     if word == CANNOT_TELL:
-        text += f" The skill score {score.value:.2f}{_error(score)} allows any word."
+        text += f" The skill score {score.value:.2f}{_error(score)} is too uncertain for a word."
     return text
 
 
