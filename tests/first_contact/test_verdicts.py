@@ -88,6 +88,7 @@ def test_regular_dates_are_a_time_series(rng: np.random.Generator) -> None:
     X = pd.DataFrame({"date": day.astype(str), "x": rng.normal(size=len(day))})
     [found] = [one for one in rds.check(X, y) if one.code == "time-order"]
     assert "follow in regular steps" in found.message
+    assert found.severity == "info"
     assert is_regular(np.cumsum([1.0, 1, 1, 3, 1, 1, 1, 1]))
     assert not is_regular(np.cumsum(rng.exponential(size=200)))
     assert not is_regular(np.array([0.0, 1, 2, 2, 3]))
