@@ -59,16 +59,20 @@ def test_marks_without_an_effect_are_no_entities(rng: np.random.Generator) -> No
     assert "entities" not in codes(X, y)
 
 
-@pytest.mark.parametrize("crossed", [True, False])
-def test_a_factor_of_a_design_is_no_entity(rng: np.random.Generator, crossed: bool) -> None:
-    """Ten kinds of pads, each with each mask and opening; or ten boards, each with one mask."""
-    kind, mask, opening = (one.ravel() for one in np.indices((10, 4, 3)).repeat(5, axis=1))
+@pytest.mark.parametrize(
+    ("levels", "crossed", "found"), [(10, True, False), (10, False, True), (24, True, True)]
+)
+def test_a_factor_of_a_design_is_no_entity(
+    rng: np.random.Generator, levels: int, crossed: bool, found: bool
+) -> None:
+    """Ten kinds of pads, each with each mask; ten boards, each with one mask; 24 states."""
+    kind, mask, opening = (one.ravel() for one in np.indices((levels, 4, 3)).repeat(5, axis=1))
     if not crossed:
         mask = kind % 4
-    y = rng.normal(size=10)[kind] + 0.5 * mask + 0.3 * rng.normal(size=len(kind))
+    y = rng.normal(size=levels)[kind] + 0.5 * mask + 0.3 * rng.normal(size=len(kind))
     X = pd.DataFrame({"mask": mask, "opening": opening})
-    X["kind"] = np.array([f"K{k}" for k in rng.permutation(10)])[kind]
-    assert ("entities" in codes(X, y)) is not crossed
+    X["kind"] = np.array([f"K{k}" for k in rng.permutation(levels)])[kind]
+    assert ("entities" in codes(X, y)) is found
 
 
 def test_crossed_means_as_frequent_in_each_level() -> None:

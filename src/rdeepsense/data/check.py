@@ -98,7 +98,7 @@ HARDLY_ORDERED = 0.9  # the same: numbers that were given site by site may have 
 BY_CHANCE = 1e-4  # probability of such an F ratio
 LINEAR_RATIO, LINEAR_ORDER = 1.1, 0.8  # of the residuals of a linear model, before trees are fitted
 CANDIDATES = 2  # columns that may name entities, tested with trees
-MARKED_LEVELS = 16  # at least, of entities that the other inputs tell apart
+MARKED_LEVELS = 16  # at least, of entities that the other inputs tell apart, or are crossed with
 LEAST_NEW, NEW_ERRORS = 1.25, 4.0  # of their squared errors: new levels over known ones
 
 SEARCHED = 50_000  # rows among which they are looked for
@@ -738,11 +738,16 @@ class _Check:
                 return
 
     def _is_factor(self, one: Column, columns: Sequence[Column]) -> bool:
-        """Tell whether names are a factor of a design: crossed with all others, which are few."""
+        """Tell whether names are a factor of a design: crossed with all others, which are few.
+
+        Factors have few levels; more of them, as in a panel of times alone, are entities.
+        """
         others = [other for other in columns if other is not one and not other.is_dated]
+        rows = self.sample
         if one.kind != "category" or not others:
             return False
-        rows = self.sample
+        if len(np.unique(one.values[rows])) >= MARKED_LEVELS:
+            return False
         return all(
             len(np.unique(other.values[rows])) <= CLASS_VALUES
             and is_crossed(one.values[rows], other.values[rows].astype(np.float64))
