@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.data.dependence import is_crossed, is_regular
+from rdeepsense.data.dependence import Likeness, is_crossed, is_regular
 from rdeepsense.distributions import Categorical, Gaussian
 from rdeepsense.reporting.subject import Subject
-from rdeepsense.reporting.verdict import judge
+from rdeepsense.reporting.verdict import Score, _Between, _skill_word, judge
 
 Run = Callable[..., tuple[str, str]]
 
@@ -35,6 +35,10 @@ def test_a_quantity_of_many_levels_is_no_entity(rng: np.random.Generator) -> Non
         x = rng.normal(size=(300, 2))
         y = x[:, 0] - 0.06 * age + 0.7 * rng.normal(size=300)
         assert "entities" not in codes(pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "age": age}), y)
+        left_open = (y - x[:, 0])[:, None]
+        assert Likeness.of(age, left_open).intraclass < 0.3  # without the trend 0.6
+        shuffled = rng.permutation(56)[age - 25]
+        assert Likeness.of(shuffled, left_open).intraclass > 0.3
 
 
 def towns(rng: np.random.Generator, count: int = 16, rows: int = 50) -> tuple[Any, Any]:
@@ -120,14 +124,13 @@ def clustered(rng: np.random.Generator, groups: int, rows: int, alike: float) ->
 
 
 def test_two_groups_cannot_tell(rng: np.random.Generator) -> None:
-    found = judge(clustered(rng, 2, 100, 0.0))
-    assert found.skill_score.error is not None
-    many = judge(clustered(rng, 40, 5, 0.0))
-    assert many.calibration == "right"
-    one = replace(clustered(rng, 1, 200, 0.0))
-    assert judge(one).calibration == "cannot be told"
-    # Student's t of one degree of freedom: 6.5 times the error that two groups seem to have.
-    assert judge(clustered(rng, 2, 30, 0.9)).calibration == "cannot be told"
+    """Of t with one degree of freedom the quantile is 12.7, not 1.96."""
+    values = np.repeat([0.0, 1.0], 100)  # means of two groups, 0.5 from their mean
+    two = _Between.of(clustered(rng, 2, 100, 0.0))
+    assert two.error(values) == pytest.approx(0.5 * 12.706 / 1.960, rel=1e-3)
+    assert _Between.of(clustered(rng, 1, 200, 0.0)).error(values) == pytest.approx(0.5)
+    assert judge(clustered(rng, 1, 200, 0.0)).calibration == "cannot be told"
+    assert judge(clustered(rng, 40, 5, 0.0)).calibration == "right"
 
 
 def test_groups_that_are_alike_are_few_rows(rng: np.random.Generator) -> None:
@@ -156,12 +159,6 @@ def test_errors_that_last_need_long_blocks(rng: np.random.Generator) -> None:
     assert time < 0.15
 
 
-def skilled(score: float, error: float) -> str:
-    from rdeepsense.reporting.verdict import Score, _skill_word
-
-    return _skill_word(Score(score, error), Score(0.0, 1.0), 100)
-
-
 @pytest.mark.parametrize(
     ("score", "error", "word"),
     [
@@ -177,7 +174,7 @@ def skilled(score: float, error: float) -> str:
 def test_a_wide_interval_gives_the_word_in_its_middle(
     score: float, error: float, word: str
 ) -> None:
-    assert skilled(score, error) == word
+    assert _skill_word(Score(score, error), Score(0.0, 1.0), 100) == word
 
 
 def test_predicted_classes_out_of_their_bands_count(rng: np.random.Generator) -> None:
