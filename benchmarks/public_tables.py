@@ -431,10 +431,12 @@ def main() -> None:
                 continue
         results.append(one)
         print(f"{' | '.join(cells(one))} | {one['seconds']:.0f} s", flush=True)
-    text = aligned(HEADER, [cells(one) for one in results])
-    text += "\n\n" + "\n".join(
-        summary(results, half) for half in (D, F) if any(one["half"] == half for one in results)
-    )
+    parts = []
+    for half in (D, F):
+        own = [one for one in results if one["half"] == half]
+        if own:
+            parts += [summary(results, half), aligned(HEADER, [cells(one) for one in own])]
+    text = "\n\n".join(parts)
     print(f"\n{text}")
     if options.markdown is not None:
         options.markdown.write_text(f"{text}\n")

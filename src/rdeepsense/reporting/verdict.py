@@ -699,9 +699,9 @@ def _shift(subject: Subject, known: Constant, between: _Between) -> list[str]:
         assert known.frequencies is not None
         before, count = known.frequencies, len(subject.truth)
         after = np.bincount(np.asarray(subject.truth), minlength=len(before)) / count
-        # Total variation, beside that of independent rows or groups by chance.
-        rows = min([count, *(int(part.max()) + 1 for part in between.parts)])
-        chance = float(np.sqrt(before * (1 - before) / rows).sum()) / 2
+        # Total variation, beside that of independent rows by chance: it is a fact about these rows,
+        # whether a season or a few users brought it about.
+        chance = float(np.sqrt(before * (1 - before) / count).sum()) / 2
         if float(np.abs(after - before).sum()) / 2 <= max(2 * chance, 0.1):
             return []
         place = int(np.abs(after - before).argmax())
