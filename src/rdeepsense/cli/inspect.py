@@ -154,7 +154,12 @@ def _tell(terminal: Terminal, path: Path, facts: Facts) -> None:
         "mean of the training rows; values beyond from and to are flagged as out of range",
     )
     for one in facts["inputs"][:SHOWN]:
-        numbers = ["" if one[key] is None else f"{one[key]:.4g}" for key in ("mean", "low", "high")]
+        # What is left of a mean of 0 after rounding is not shown.
+        least = 1e-12 * max(abs(one["low"] or 0.0), abs(one["high"] or 0.0))
+        numbers = [
+            "" if one[key] is None else f"{one[key] if abs(one[key]) > least else 0.0:.4g}"
+            for key in ("mean", "low", "high")
+        ]
         table.add_row(one["name"], one["unit"], *numbers)
     terminal.table(table)
     for one in facts["inputs"][:SHOWN]:
