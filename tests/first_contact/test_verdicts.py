@@ -66,8 +66,9 @@ def test_marks_without_an_effect_are_no_entities(rng: np.random.Generator) -> No
 @pytest.mark.parametrize(
     ("levels", "crossed", "found"), [(10, True, False), (10, False, True), (24, True, True)]
 )
+@pytest.mark.parametrize("named", [True, False])
 def test_a_factor_of_a_design_is_no_entity(
-    rng: np.random.Generator, levels: int, crossed: bool, found: bool
+    rng: np.random.Generator, levels: int, crossed: bool, found: bool, named: bool
 ) -> None:
     """Ten kinds of pads, each with each mask; ten boards, each with one mask; 24 states."""
     kind, mask, opening = (one.ravel() for one in np.indices((levels, 4, 3)).repeat(5, axis=1))
@@ -75,7 +76,8 @@ def test_a_factor_of_a_design_is_no_entity(
         mask = kind % 4
     y = rng.normal(size=levels)[kind] + 0.5 * mask + 0.3 * rng.normal(size=len(kind))
     X = pd.DataFrame({"mask": mask, "opening": opening})
-    X["kind"] = np.array([f"K{k}" for k in rng.permutation(levels)])[kind]
+    number = rng.permutation(levels)
+    X["kind"] = (np.array([f"K{k}" for k in number]) if named else number)[kind]
     assert ("entities" in codes(X, y)) is found
 
 

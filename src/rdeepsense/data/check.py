@@ -738,13 +738,13 @@ class _Check:
                 return
 
     def _is_factor(self, one: Column, columns: Sequence[Column]) -> bool:
-        """Tell whether names are a factor of a design: crossed with all others, which are few.
+        """Tell whether levels are a factor of a design: crossed with all others, which are few.
 
         Factors have few levels; more of them, as in a panel of times alone, are entities.
         """
         others = [other for other in columns if other is not one and not other.is_dated]
         rows = self.sample
-        if one.kind != "category" or not others:
+        if not others:
             return False
         if len(np.unique(one.values[rows])) >= MARKED_LEVELS:
             return False
