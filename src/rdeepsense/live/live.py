@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.adaptation.rates import Filters
 from rdeepsense.adaptation.trackers import Multiplicative
 from rdeepsense.data.checks import check_values
+from rdeepsense.data.dates import row_holds_dates
 from rdeepsense.data.kinds import check_table, unmasked
 from rdeepsense.epistemic.novelty_row import RowNovelty
 from rdeepsense.errors import InputError
@@ -182,6 +183,8 @@ class Live:
             try:
                 row = np.asarray(x, np.float64)
             except (TypeError, ValueError, OverflowError) as error:
+                if np.ndim(x) == 1 and row_holds_dates(x):
+                    return self._rows([list(x)])
                 raise InputError(f"x holds what is no number: {error}") from error
             if row.shape == (1, *inputs.shape):
                 row = row[0]
