@@ -72,6 +72,11 @@ class Columns:
             )
         return cls(values, [str(name) for name in X])
 
+    @property
+    def rows(self) -> int:
+        """How many rows the table has."""
+        return len(self.values[0]) if self.values else 0
+
     def said(self, column: int) -> str:
         """Name a column in an error."""
         return f"X, column {self.names[column]!r},"

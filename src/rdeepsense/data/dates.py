@@ -41,6 +41,7 @@ FORMULAS = {
     "month": ("2 pi (m - 1) / 12", "m the month, 1 to 12"),
     "yearday": ("2 pi (d - 1) / 365.25", "d the day of the year, 1 to 366"),
 }
+CLOCK = "Times are in UTC where the table had a time zone, and on the clock of the table otherwise."
 ZONES = "some times have a time zone, others have none; convert all of them to UTC, or none"
 
 _TYPED = re.compile(r"(datetime|date|timestamp|time|period)(\d+|[\[(].*|)(\[.*)?")
