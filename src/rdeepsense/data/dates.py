@@ -254,7 +254,7 @@ def _of_texts(values: Any) -> list[Any] | None:
     if not isinstance(first, str) or not _ISO.fullmatch(first.strip()):
         return None
     read: dict[str, Any] = {}
-    found = []
+    found: list[Any] = []
     for value in objects_of(values):
         if is_missing(value):
             found.append(None)
@@ -279,9 +279,9 @@ def _of_objects(values: Sequence[Any]) -> Moments:
     if has_days and any(isinstance(v, dt.time) for v in present):
         raise InputError("a column holds dates and times of day; write whole dates")
     # A date alone is a date in every zone.
-    zones = {
-        v.tzinfo is not None for v in present if isinstance(v, dt.datetime | dt.time)
-    } | {False for v in present if isinstance(v, np.datetime64)}
+    zones = {v.tzinfo is not None for v in present if isinstance(v, dt.datetime | dt.time)} | {
+        False for v in present if isinstance(v, np.datetime64)
+    }
     if len(zones) > 1:
         raise InputError(ZONES)
     found = np.full(len(values), "NaT", "datetime64[us]")
@@ -298,9 +298,8 @@ def _utc(value: Any) -> np.datetime64:
         if value.tzinfo is not None:
             moved = value.astimezone(dt.UTC).replace(tzinfo=None)
             value = dt.datetime.combine(_FIRST, moved.time())
-    if isinstance(value, dt.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(dt.UTC).replace(tzinfo=None)
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
     return np.datetime64(value, "us")
 
 
@@ -413,7 +412,9 @@ def further_columns(X: Any, names: Sequence[str] | None) -> Columns | None:
         if source not in moments:
             moments[source] = _checked(source, by_name[source], source in sources, part)
         if part != "hour" and not moments[source].has_days:
-            raise InputError(f"X, column {source!r}, holds times of day; the model needs its {part}")
+            raise InputError(
+                f"X, column {source!r}, holds times of day; the model needs its {part}"
+            )
         values.append(moments[source].inputs(source, [part])[name])
     strange = [name for name in given if name not in used and name not in sources]
     if lacking or strange:
@@ -448,6 +449,5 @@ def _rows_hold_dates(X: Sequence[Any]) -> bool:
 def row_holds_dates(row: Any) -> bool:  # Any: a row, which may be none
     """Tell whether any value of a row is a date."""
     return any(
-        isinstance(v, _KINDS) or (isinstance(v, str) and _ISO.fullmatch(v) is not None)
-        for v in row
+        isinstance(v, _KINDS) or (isinstance(v, str) and _ISO.fullmatch(v) is not None) for v in row
     )

@@ -178,6 +178,6 @@ def _remember(estimator: BaseEstimator, names: Sequence[str | int]) -> None:
     """Let an estimator know its inputs, as scikit-learn does."""
     estimator.n_features_in_ = len(names)
     if all(isinstance(name, str) for name in names):
-        estimator.feature_names_in_ = np.array(names, dtype=object)
+        vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_

@@ -74,10 +74,8 @@ def along(
 
 def _span(found: Dependence, names: InputNames, target: int) -> str:
     own = found.mean[:, target]
-    return (
-        f"Along {names.names[found.column] if found.part is None else found.part.named} the mean lies between {own.min():.3g} and "
-        f"{own.max():.3g}."
-    )
+    name = names.names[found.column] if found.part is None else found.part.named
+    return f"Along {name} the mean lies between {own.min():.3g} and {own.max():.3g}."
 
 
 def _importance(axes: Axes, found: Sequence[Importance], names: InputNames) -> None:

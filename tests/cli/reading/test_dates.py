@@ -44,17 +44,13 @@ def test_what_is_no_date(text: str) -> None:
 
 def test_values_of_the_parts() -> None:
     day = pl.Series("t", [dt.datetime(2024, 1, 3, 6), dt.datetime(2024, 12, 30, 18, 30)])
-    found = {
-        one.name: one for one in date_inputs("t", (day, ""), list(parse_parts("hour,year")))
-    }
+    found = {one.name: one for one in date_inputs("t", (day, ""), list(parse_parts("hour,year")))}
     assert list(found) == ["t (hour sin)", "t (hour cos)", "t (year)"]
     assert found["t (hour sin)"][0] == pytest.approx(1)
     assert found["t (hour cos)"][0] == pytest.approx(0, abs=1e-12)
     assert found["t (hour sin)"][1] == pytest.approx(math.sin(2 * math.pi * 18.5 / 24))
     assert found["t (year)"].to_list() == [2024, 2024]
-    week = {
-        one.name: one for one in date_inputs("t", (day, ""), ["weekday", "month", "yearday"])
-    }
+    week = {one.name: one for one in date_inputs("t", (day, ""), ["weekday", "month", "yearday"])}
     assert week["t (weekday sin)"][0] == pytest.approx(math.sin(2 * math.pi * 2 / 7))  # Wednesday
     assert week["t (month cos)"][1] == pytest.approx(math.cos(2 * math.pi * 11 / 12))
     assert week["t (yearday sin)"][0] == pytest.approx(math.sin(2 * math.pi * 2 / 365.25))
