@@ -206,11 +206,10 @@ def part_of(name: str) -> tuple[str, str, str] | None:
     return (made[1], made[2], (made[3] or "").strip()) if made else None
 
 
-def dated_among(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return those of a table's columns that inputs of these names are made from."""
-    known = set(columns)
-    found = (source_of(name) for name in names if name not in known)
-    return tuple(dict.fromkeys(one for one in found if one in known))
+def needed_for(name: str) -> str:
+    """Return the column that a table without an input lacks: of a sine, that of its dates."""
+    made = MADE.fullmatch(name)
+    return made[1] if made and made[3] else name
 
 
 def holds_dates(values: Any) -> bool:  # Any: a column of any library
@@ -405,7 +404,7 @@ def further_columns(X: Any, names: Sequence[str] | None) -> Columns | None:
             continue
         made = part_of(name)
         if made is None or made[0] not in by_name:
-            lacking.append(name if made is None else made[0])
+            lacking.append(needed_for(name))
             continue
         source, part, _ = made
         used.add(source)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rdeepsense.data.categories import is_missing, objects_of
-from rdeepsense.data.dates import further_columns, holds_dates
+from rdeepsense.data.dates import further_columns, holds_dates, needed_for
 from rdeepsense.errors import InputError, nearest
 
 
@@ -34,7 +34,8 @@ def in_order(x: Any, names: Sequence[str] | None) -> Any:  # Any: whatever `pred
         assert columns is not None
         return [objects_of(one)[0] for one in columns.values]
     if missing or unknown:
-        what = [f"lacks {one!r}{nearest(one, unknown)}" for one in missing[:1]]
+        lacking = [needed_for(name) for name in missing[:1]]
+        what = [f"lacks {one!r}{nearest(one, unknown)}" for one in lacking]
         what += [f"has {one!r}, which is no input" for one in unknown[:1]]
         raise InputError(f"x {' and '.join(what)}; the inputs are {', '.join(names[:20])}")
     return [values[name] for name in names]
