@@ -97,6 +97,10 @@ def test_a_csv_on_the_command_line_is_the_same_table(
 
 def test_a_live_model_of_an_array_takes_its_rows() -> None:
     model = model_of(datetime="hour").fit(OBJECTS, Y)
+    days = OBJECTS[:, :1].astype("datetime64[s]")
+    alone = model_of(datetime="year").fit(days, Y)
+    found = float(alone.live().predict(days[5]).distribution.mean)
+    assert found == pytest.approx(alone.predict(days)[5], rel=1e-12)
     for row in ([TIMES[5], A[5]], OBJECTS[5]):
         found = float(model.live().predict(row).distribution.mean)
         assert found == pytest.approx(model.predict(OBJECTS)[5], rel=1e-12)
@@ -202,6 +206,20 @@ def test_refusals() -> None:
         model_of(datetime="hour").fit({"t": mixed, "a": A}, Y)
     with pytest.raises(rds.InputError, match="X has 96 values in column 't', and 5 in 'a'"):
         model_of().fit({"t": TIMES, "a": A[:5]}, Y)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pl.DataFrame({"a": A, "d": [dt.timedelta(hours=k) for k in range(ROWS)]}),
+        pd.DataFrame({"a": A, "d": pd.to_timedelta(np.arange(ROWS), "h")}),
+        np.arange(ROWS).astype("timedelta64[s]")[:, None],
+    ],
+    ids=["polars", "pandas", "numpy"],
+)
+def test_durations_are_refused(table: Any) -> None:
+    with pytest.raises(rds.InputError, match="X, column .*holds durations .* write it in seconds"):
+        model_of().fit(table, Y)
 
 
 def test_zones_in_a_csv_are_all_or_none(run: Run, tmp_path: Path, capsys: Any) -> None:

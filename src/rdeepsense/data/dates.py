@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Booleans, Floats, Integers
 from rdeepsense.data.categories import Columns, is_missing, named_columns, objects_of
+from rdeepsense.data.kinds import NUMBERS, refuse_kind
 from rdeepsense.errors import InputError, nearest
 
 Parts = str | Sequence[str] | None  # the argument `datetime` of estimators
@@ -45,6 +46,7 @@ CLOCK = "Times are in UTC where the table had a time zone, and on the clock of t
 ZONES = "some times have a time zone, others have none; convert all of them to UTC, or none"
 
 _TYPED = re.compile(r"(datetime|date|timestamp|time|period)(\d+|[\[(].*|)(\[.*)?")
+_PLAIN = re.compile(r"u?int|float|bool|complex|decimal|double|categor|enum", re.IGNORECASE)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _KINDS = (dt.date, dt.time, np.datetime64)  # a datetime is a date
 _FIRST = dt.date(1970, 1, 1)
@@ -320,13 +322,20 @@ def table_with_dates(X: Any, aside: Sequence[str | int] = ()) -> tuple[Columns, 
 
     None of any other. Columns that are named in `aside` are no dates.
     """
-    if isinstance(X, np.ndarray) and (X.dtype.kind not in "OUM" or X.ndim != 2):
+    if isinstance(X, np.ndarray) and (X.dtype.kind not in "OUMm" or X.ndim != 2):
         return None
     if isinstance(X, list | tuple) and not _rows_hold_dates(X):
+        return None
+    kinds = getattr(X, "dtypes", None)
+    if kinds is not None and all(_PLAIN.match(str(kind)) for kind in set(kinds)):
         return None
     columns = None if hasattr(X, "nnz") else Columns.of(X, every=True)  # sparse has no dates
     if columns is None:
         return None
+    for name, one in zip(columns.names, columns.values, strict=True):
+        kind = str(getattr(one, "dtype", getattr(one, "type", ""))).lower()
+        if kind.startswith(("duration", "timedelta")):
+            refuse_kind(f"X, column {name!r},", kind, NUMBERS)
     others = set(named_columns(aside, columns.names)) if len(aside) else set[int]()
     found = {k for k, one in enumerate(columns.values) if k not in others and holds_dates(one)}
     return (columns, found) if found or isinstance(X, Mapping | Columns) else None
@@ -442,6 +451,11 @@ def _written(parts: Sequence[str]) -> str:
 
 
 def _rows_hold_dates(X: Sequence[Any]) -> bool:
+    try:
+        if np.asarray(X).dtype.kind in "biufc":  # the faster by far for numbers
+            return False
+    except (TypeError, ValueError):
+        pass  # of values that have no kind in common
     return any(row_holds_dates(row) for row in X if isinstance(row, list | tuple))
 
 

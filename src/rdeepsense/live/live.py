@@ -179,6 +179,8 @@ class Live:
         """Return one row as the network takes it; what is no plain row goes the estimator's way."""
         inputs, guard = self._pass.fitted.inputs, self._pass.fitted.guard
         x = in_order(unmasked(x), inputs.names)
+        if isinstance(x, np.ndarray) and x.dtype.kind == "M":  # numpy would make numbers of them
+            return self._rows([list(x.ravel())])
         if isinstance(x, list | tuple | np.ndarray) and inputs.encoding is None:
             try:
                 row = np.asarray(x, np.float64)
