@@ -162,6 +162,18 @@ def test_dates_that_nobody_asked_for_are_left_out_with_a_word(kind: str) -> None
     assert np.array_equal(model.predict({"a": A}), model.predict(later))
 
 
+@pytest.mark.parametrize("kind", ["dict", "pandas with a zone", "pandas with text", "pyarrow"])
+def test_the_check_reads_every_kind_of_date_as_a_time(kind: str) -> None:
+    table = TABLES[kind]
+    codes = [one.code for one in rds.check(table, np.arange(ROWS, dtype=float))]
+    assert codes == [one.code for one in rds.check(TABLES["polars"], np.arange(ROWS, dtype=float))]
+    assert "names" not in codes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rds.DataWarning)
+        model = model_of(check=True, datetime="hour").fit(table, Y)
+    assert "dates" not in [one.code for one in model.findings_]
+
+
 @pytest.mark.parametrize(
     "estimator",
     [
