@@ -53,6 +53,7 @@ COLUMNS: dict[str, Any] = {
     "pandas, objects": pd.Series(BERLIN, dtype=object),
     "pandas, arrow": pd.Series(NAIVE).astype("timestamp[us][pyarrow]"),
     "pandas, text": pd.Series([str(one) for one in NAIVE]),
+    "pandas, categories": pd.Series(NAIVE).astype("category"),
     "polars": pl.Series(NAIVE),
     "polars, zone": pl.Series(BERLIN),
     "pyarrow": pa.chunked_array([NAIVE[:2], NAIVE[2:]]),
@@ -83,6 +84,13 @@ def test_sines_and_cosines_tell_their_value() -> None:
         sin, cos = made[f"t ({part} sin)"], made[f"t ({part} cos)"]
         assert value_of(sin, cos, part) == pytest.approx(every.value(part), abs=1e-9)
         assert sin[0] == math.sin(every.value(part)[0] * (2 * math.pi / period))
+
+
+def test_months_of_pandas_are_their_first_day() -> None:
+    months = pd.Series(pd.period_range("2024-01", periods=3, freq="M"))
+    assert holds_dates(months)
+    assert moments_of(months).value("month").tolist() == [0, 1, 2]
+    assert moments_of(months).example() == "2024-01-01"
 
 
 def test_days_times_and_missing_values() -> None:

@@ -46,7 +46,7 @@ CLOCK = "Times are in UTC where the table had a time zone, and on the clock of t
 ZONES = "some times have a time zone, others have none; convert all of them to UTC, or none"
 
 _TYPED = re.compile(r"(datetime|date|timestamp|time|period)(\d+|[\[(].*|)(\[.*)?")
-_PLAIN = re.compile(r"u?int|float|bool|complex|decimal|double|categor|enum", re.IGNORECASE)
+_PLAIN = re.compile(r"u?int|float|bool|complex|decimal|double", re.IGNORECASE)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _KINDS = (dt.date, dt.time, np.datetime64)  # a datetime is a date
 _FIRST = dt.date(1970, 1, 1)
@@ -246,7 +246,7 @@ def moments_of(values: Any) -> Moments:  # Any: a column of which `holds_dates` 
 
 def _some(values: Any) -> Any:  # Any: something to iterate
     """Return the values without making Python's objects of all, where that can be."""
-    return values if isinstance(values, np.ndarray | list | tuple) else objects_of(values)
+    return objects_of(values) if hasattr(values, "to_pylist") else values
 
 
 def _of_texts(values: Any) -> list[Any] | None:
