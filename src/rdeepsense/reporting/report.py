@@ -25,6 +25,7 @@ from rdeepsense.experiments.report.page import report_page
 from rdeepsense.files import write_whole
 from rdeepsense.fitting.target import Target
 from rdeepsense.reporting.importance import importances
+from rdeepsense.reporting.inputs import InputNames
 from rdeepsense.reporting.peers import compare, simple_models, trees_of
 from rdeepsense.reporting.per_target import by_target
 from rdeepsense.reporting.sections import Material, sections
@@ -131,7 +132,9 @@ def report(
         status,
         subjects,
         list(verdicts.values()),
-        importances(model, rows, encoded, group, fitted.training.seed),
+        importances(
+            model, rows, encoded, group, fitted.training.seed, InputNames.of(fitted.inputs).groups
+        ),
         peers,
         compared,
     )

@@ -141,6 +141,7 @@ def load_folded(path: str | os.PathLike[str]) -> Folded | FoldedGraph:
             smoothing=smoothing_of(header),
             refusal=Refusal(**refusal) if refusal else None,
             novelty=CompactNovelty(**novelty) if novelty else None,
+            dated=tuple(header.get("dates") or ()),
             double=_double(arrays, encoding),
         )
         output = Output(
