@@ -163,6 +163,7 @@ def test_late_and_repeated_samples_are_dropped_and_counted(folded: Any) -> None:
     np.testing.assert_array_equal([one.probs for one in found], [one.probs for one in wanted])
 
 
+@pytest.mark.slow
 def test_numbers_have_an_interval() -> None:
     regressor = model("numbers")
     t, values = walk(6)
