@@ -13,7 +13,7 @@ import numpy as np
 from golden.machine import Machine, machine
 from numpy.typing import NDArray
 
-SAME_BITS = ("cpu", "vectors", "kernels", "torch", "numpy")  # that equal bits take
+SAME_BITS = ("cpu", "vectors", "kernels", "blas", "torch", "numpy")  # that equal bits take
 # Weights that differ in the last bit may be rounded to another of the few numbers there are.
 COARSE = {"float16": 2e-3, "int8": 0.1}
 FIGURES = 1e-4  # of themselves

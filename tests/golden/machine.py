@@ -13,6 +13,7 @@ import onnxruntime
 import scipy
 import sklearn
 import torch
+from threadpoolctl import threadpool_info
 
 Machine = dict[str, str]
 VECTORS = ("avx", "fma", "f16c", "amx", "sse")  # what kernels are chosen by
@@ -32,9 +33,16 @@ def machine() -> Machine:
     except OSError:  # no Linux
         pass
     versions = (torch, np, scipy, sklearn, onnxruntime, gpytorch)
+    # OpenBLAS picks its kernels by the processor, or by OPENBLAS_CORETYPE.
+    blas = {
+        f"{library['internal_api']} {library.get('architecture', '')}"
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    }
     return {
         "cpu": cpu,
         "vectors": hashlib.sha256(flags.encode()).hexdigest(),
         "kernels": torch.backends.cpu.get_cpu_capability(),
+        "blas": ", ".join(sorted(blas)),
         **{library.__name__: library.__version__ for library in versions},
     }

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rdeepsense.data.dates import Moments, value_of
+from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import Categorical, Gaussian
+from rdeepsense.fitting.fitted import Inputs
 from rdeepsense.reporting.dependence import dependence
 from rdeepsense.reporting.importance import importances
 from rdeepsense.reporting.inputs import InputNames, sample
@@ -121,3 +124,52 @@ def test_values_in_words() -> None:
 def test_a_sample_is_the_same_for_the_same_seed() -> None:
     assert np.array_equal(sample(1000, 10, 3), sample(1000, 10, 3))
     assert np.array_equal(sample(5, 10, 3), np.arange(5))
+
+
+@dataclass
+class Season:
+    """y ~ N(3 sin(2 pi (day - 1) / 365.25) + weekday, 1), of the inputs that encode these."""
+
+    def predict_rows(self, rows: Any) -> Gaussian:
+        weekday = value_of(rows[:, 2], rows[:, 3], "weekday")
+        return Gaussian(3 * rows[:, 0] + np.round(weekday), np.ones(len(rows)))
+
+
+def season() -> tuple[Any, InputNames, Moments]:
+    moments = Moments(np.arange("2021-01-01", "2023-12-31", dtype="datetime64[D]").astype("M8[s]"))
+    made = moments.inputs("t", ["yearday", "weekday"])
+    rows = np.column_stack([*made.values(), np.zeros(len(moments.values))])
+    names = (*made, "b")
+    scaler = Scaler(np.zeros(5), np.ones(5))
+    return rows, InputNames.of(Inputs((5,), names, "refuse", scaler, dated=("t",))), moments
+
+
+def test_dates_are_one_input() -> None:
+    rows, names, _ = season()
+    assert names.groups == [(0, 1, 2, 3), (4,)]
+    assert names.named(0) == "t"
+    truth = Season().predict_rows(rows).mean
+    (found,) = importances(Season(), rows, truth, together=names.groups)  # type: ignore[arg-type]
+    assert [one.column for one in found] == [0, 4]
+    # The NLL of N(m, 1) rises by (m - m')^2 / 2 for a row m' in its place: by the variance of m.
+    assert found[0].increase == pytest.approx(truth.var(), rel=0.1)
+    assert found[1].increase == 0
+
+
+def test_dependence_goes_along_the_day_of_the_year() -> None:
+    rows, names, moments = season()
+    yearday, weekday = names.dates[0]
+    assert yearday.named == "t: day of the year"
+    assert np.array_equal(yearday.decoded(rows), moments.value("yearday"))
+    found = dependence(Season(), rows, 0, is_level=False, part=yearday)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.values.min() > 0
+    assert found.values.max() < 365
+    along = found.mean[:, 0] - found.mean[:, 0].mean()
+    wave = 3 * np.sin(2 * np.pi * found.values / 365.25)
+    assert along == pytest.approx(wave - wave.mean(), abs=1e-9)
+    week = dependence(Season(), rows, 0, is_level=True, part=weekday)  # type: ignore[arg-type]
+    assert week is not None
+    assert [weekday.words(value) for value in week.values][:2] == ["Monday", "Tuesday"]
+    assert np.diff(week.mean[:, 0]) == pytest.approx(np.ones(6), abs=1e-9)
+    assert names.said(0, rows[59]) == "day 60, Monday"  # 1 March 2021

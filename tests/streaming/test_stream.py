@@ -163,6 +163,7 @@ def test_late_and_repeated_samples_are_dropped_and_counted(folded: Any) -> None:
     np.testing.assert_array_equal([one.probs for one in found], [one.probs for one in wanted])
 
 
+@pytest.mark.slow
 def test_numbers_have_an_interval() -> None:
     regressor = model("numbers")
     t, values = walk(6)
@@ -176,6 +177,8 @@ def test_numbers_have_an_interval() -> None:
         told = np.array([getattr(one, name) for one in found[1:]])[:, 0]
         np.testing.assert_allclose(told, wanted.reshape(-1), rtol=2e-3)
     assert found[1].label is None
+    with pytest.raises(InputError, match="smoothing= is for classes"):
+        rds.Stream(regressor, rds.Smoothing(0.5, 0.1))
 
 
 def test_a_folded_file_runs_without_torch(folded: Any, tmp_path: Path) -> None:
@@ -222,8 +225,6 @@ def test_what_cannot_be_used_is_named(folded: Any) -> None:
         rds.Stream(replace(folded, facts=replace(folded.facts, recipe=None)))
     with pytest.raises(InputError, match="accepted: the path of a folded file"):
         rds.Stream(3)
-    with pytest.raises(InputError, match="smoothing= is for classes"):
-        rds.Stream(model("numbers"), rds.Smoothing(0.5, 0.1))
 
 
 def test_running_begins_as_the_window_and_then_goes_on(folded: Any) -> None:

@@ -19,6 +19,7 @@ from rdeepsense.cli.columns import (
     numeric_targets,
     report_left_out,
 )
+from rdeepsense.cli.reading.dates import source_of
 from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.table import Table
 from rdeepsense.cli.reading.targets import check_classes, read_targets, with_truth
@@ -232,7 +233,10 @@ class MemoryTable:
         model.set_params(categorical=self.found.categories or None, check=False)
         model.fit(self.X.filter(rest), self.y[rest], groups=groups, time=time)
         training = replace(model.fitted_.training, findings=self.findings)
-        model.fitted_ = replace(model.fitted_, training=training)
+        made = (source_of(name) for name in self.inputs)
+        dated = tuple(dict.fromkeys(one for one in made if one in self.left_out))
+        inputs = replace(model.fitted_.inputs, dated=dated)
+        model.fitted_ = replace(model.fitted_, training=training, inputs=inputs)
 
     def score(self, terminal: Terminal, model: Estimator) -> ClosingScores:
         """Score the model on the test rows, and print how many rows did what."""

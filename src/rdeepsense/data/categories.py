@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,12 @@ class Columns:
     def of(cls, X: Any, every: bool = False) -> Columns | None:
         """Take a table or an array apart; one of plain numbers only for `every`, else it is None.
 
-        None is also what has no columns.
+        None is also what has no columns. A mapping of names to columns is a table, too.
         """
+        if isinstance(X, Columns):
+            return X
+        if isinstance(X, Mapping) and not hasattr(X, "shape"):  # sparse matrices may be mappings
+            return cls._of_mapping(X)
         if isinstance(X, np.ndarray) and X.dtype.kind not in "OU" and not every:
             return None
         found = columns_of(X)
@@ -54,6 +58,24 @@ class Columns:
         if X.ndim != 2:
             return None
         return cls(list(X.T), list(range(X.shape[1])))
+
+    @classmethod
+    def _of_mapping(cls, X: Mapping[Any, Any]) -> Columns:
+        values = [one if hasattr(one, "__len__") else list(one) for one in X.values()]
+        lengths = {str(name): len(one) for name, one in zip(X, values, strict=True)}
+        if len(set(lengths.values())) > 1:
+            (first, rows), *others = lengths.items()
+            other, more = next(pair for pair in others if pair[1] != rows)
+            raise InputError(
+                f"X has {rows:,} values in column {first!r}, and {more:,} in {other!r}; accepted: "
+                "as many in each"
+            )
+        return cls(values, [str(name) for name in X])
+
+    @property
+    def rows(self) -> int:
+        """How many rows the table has."""
+        return len(self.values[0]) if self.values else 0
 
     def said(self, column: int) -> str:
         """Name a column in an error."""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data.categories import Categorical, Columns, is_missing
+from rdeepsense.data.dates import holds_dates, moments_of
 from rdeepsense.data.dependence import ROWS_A_LEVEL
 from rdeepsense.data.kinds import LABELS, NUMBERS, plain
 from rdeepsense.errors import InputError
@@ -169,14 +170,11 @@ def _categories(columns: Columns, categorical: Categorical) -> list[int]:
 
 def _column(columns: Columns, k: int, name: str, category: bool) -> Column | None:
     values = columns.values[k]
-    kind = str(getattr(values, "dtype", getattr(values, "type", ""))).lower()
-    if kind.startswith(("date", "timestamp")):
+    if holds_dates(values):
         try:
-            times = np.asarray(values).astype("datetime64[us]")
-        except (TypeError, ValueError):
+            return Column(name, moments_of(values).since, "time")
+        except InputError:
             return None
-        numbers = np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
-        return Column(name, numbers, "time")
     if not category:
         if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
             return Column(name, values, "number")

@@ -45,6 +45,7 @@ class FitRows:
     recipe: Recipe | None = field(default=None, kw_only=True)  # of rows that are windows of a log
     in_time: bool = field(default=False, kw_only=True)  # whether the last rows in time validate
     findings: tuple[Finding, ...] = field(default=(), kw_only=True)  # of the check of the data
+    dated: tuple[str, ...] = field(default=(), kw_only=True)  # columns of dates that are inputs
     runs: Sequence[slice] | None = field(default=None, kw_only=True)  # rows that are one hop apart
 
     @property

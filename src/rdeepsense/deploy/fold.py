@@ -191,6 +191,7 @@ def _facts(
         window=fitted.inputs.shape[:-1],
         recipe=fitted.recipe,
         smoothing=_smoothing(fitted),
+        dated=fitted.inputs.dated,
         double=fitted.inputs.scaler.double_columns,
     )
 

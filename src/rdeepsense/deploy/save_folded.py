@@ -33,6 +33,7 @@ def save(folded: Folded | FoldedGraph, path: str | os.PathLike[str]) -> None:
         **({} if steps is None else {"graph": steps}),
         **({} if facts.recipe is None else {"windows": facts.recipe.to_json()}),
         **({} if facts.smoothing is None else {"smoothing": asdict(facts.smoothing)}),
+        **({"dates": list(facts.dated)} if facts.dated else {}),
         "classes": None if facts.classes is None else facts.classes.tolist(),
         "class_dtype": None if facts.classes is None else facts.classes.dtype.str,
         "features": facts.features,

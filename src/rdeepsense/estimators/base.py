@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -22,6 +23,7 @@ from rdeepsense.data import checks, names
 from rdeepsense.data.categories import check_categorical
 from rdeepsense.data.check import check
 from rdeepsense.data.checked_table import Task
+from rdeepsense.data.dates import checked_parts
 from rdeepsense.data.findings import CheckReport, Finding
 from rdeepsense.data.kinds import LABELS, groups_of, plain
 from rdeepsense.data.level_vectors import with_vectors
@@ -32,7 +34,7 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.engines import Ray
 from rdeepsense.epistemic.novelty import Novelty, bounded
 from rdeepsense.epistemic.novelty_groups import drawn, fit_across_groups
-from rdeepsense.errors import InputError
+from rdeepsense.errors import DataWarning, InputError
 from rdeepsense.estimators.inputs import (
     KnownInputs,
     as_floats,
@@ -76,6 +78,10 @@ class DistributionEstimator(BaseEstimator):
         "indicator".
     categorical : inputs that are categories, by name or number. "auto" takes text, yes/no and
         categorical columns of a table, None takes all as numbers.
+    datetime : parts of dates that become inputs: "hour", "weekday", "month", "yearday", "year", one
+        or several. Columns of dates are left out without it. `predict` and all else take the same
+        table as `fit`; an input is named after its column, `time (hour sin)`. Times with a time
+        zone are converted to UTC.
     check : whether `fit` looks for faults of a table first (`rdeepsense.check`): it warns of them,
         keeps them in `findings_`, and unless `groups` or `validation` are given it keeps rows
         together that it finds to be of one entity or near-copies.
@@ -87,6 +93,7 @@ class DistributionEstimator(BaseEstimator):
 
     missing: str = "auto"
     categorical: str | Sequence[str | int] | None = "auto"
+    datetime: str | Sequence[str] | None = None
     check: bool = True
     keep_rows: int = 512
     device: str = "auto"
@@ -134,6 +141,8 @@ class DistributionEstimator(BaseEstimator):
         if time is not None and isinstance(X, str | os.PathLike | ParquetTable | Windows):
             raise InputError("time is for a table in memory; give groups, or validation")
         if isinstance(X, str | os.PathLike | ParquetTable):
+            if self.datetime is not None:
+                raise InputError("datetime is for a table in memory; read the table")
             rows, target, missing = self._read(X, y, sample_weight, validation, groups, memory)
         else:
             recipe = X.recipe if isinstance(X, Windows) else None
@@ -148,6 +157,9 @@ class DistributionEstimator(BaseEstimator):
         if rows.findings:
             training = replace(self.fitted_.training, findings=rows.findings)
             self.fitted_ = replace(self.fitted_, training=training)
+        if rows.dated:
+            inputs = replace(self.fitted_.inputs, dated=rows.dated)
+            self.fitted_ = replace(self.fitted_, inputs=inputs)
         if rows.recipe is not None:
             self.fitted_ = replace(self.fitted_, recipe=rows.recipe)
         return self
@@ -162,7 +174,10 @@ class DistributionEstimator(BaseEstimator):
         time: ArrayLike | None = None,
     ) -> tuple[FitRows, Target, str]:
         """Check a table in memory, encode its targets, and split its rows."""
-        table, known = first_inputs(self, X, self.missing, self.categorical)
+        parts = checked_parts(self.datetime)
+        table, known = first_inputs(self, X, self.missing, self.categorical, parts)
+        for one in known.left_out:
+            warnings.warn(f"{one.sentence} {one.cure}", DataWarning, stacklevel=3)
         weight = checks.check_weights(sample_weight, len(table))
         target, encoded = self.target_type.of(y, len(table), weight)
         target = replace(target, names=names.of_target(y))
@@ -187,7 +202,8 @@ class DistributionEstimator(BaseEstimator):
         if known.encoding is not None:
             classes = target.outputs if target.is_classes else None
             rows = with_vectors(rows, known.encoding, classes)
-        return replace(rows, findings=found.findings), target, known.missing
+        findings = found.findings + known.left_out
+        return replace(rows, findings=findings, dated=known.dated), target, known.missing
 
     def _found(
         self,
@@ -371,8 +387,8 @@ class DistributionEstimator(BaseEstimator):
         OUT_OF_RANGE is an input beyond what was trained on, UNKNOWN_LEVEL a category that was
         never seen, MISSING a NaN that was not trained for: rows that `predict` refuses have a
         status, too. The std of a flagged row is at least that of
-        the training targets, and its class probabilities are half the training frequencies; its
-        mean stays.
+        the training targets, and its class probabilities are half the training frequencies. The
+        network reads the end of the range in place of an input beyond it.
 
         After `fit_novelty` a row whose inputs together are stranger than 99 % of the rows that the
         model kept is UNLIKE, which changes no prediction. It is told by the compact density that
@@ -485,6 +501,7 @@ class DistributionEstimator(BaseEstimator):
     def _after(self) -> AfterTraining:
         checks.check_choice("missing", self.missing, checks.MISSING)
         check_categorical(self.categorical)
+        checked_parts(self.datetime)
         if not isinstance(self.check, bool):
             raise InputError(f"check = {self.check!r}; accepted: True, False")
         checks.check_whole("keep_rows", self.keep_rows, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from rdeepsense.arrays import Booleans
-from rdeepsense.data.categories import Categorical, Columns, coded, found_levels
+from rdeepsense.data.categories import Categorical, Columns, coded, found_levels, named_columns
 from rdeepsense.data.checks import (
     FEWEST_ROWS,
     check_filled,
@@ -20,6 +21,8 @@ from rdeepsense.data.checks import (
     gaps_of,
     resolved_missing,
 )
+from rdeepsense.data.dates import first_columns, further_columns
+from rdeepsense.data.findings import Finding
 from rdeepsense.data.kinds import check_table, unmasked
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import Encoding
@@ -36,18 +39,37 @@ class KnownInputs:
     encoding: Encoding | None = None
     gaps: Booleans | None = None  # columns that lacked values
     scaler: Scaler | None = None  # None in a fit, which has none yet
+    dated: tuple[str, ...] = ()  # columns of dates that inputs are made from
+    left_out: tuple[Finding, ...] = ()  # columns of dates that are none
 
 
 def first_inputs(
-    estimator: BaseEstimator, X: ArrayLike, missing: str, categorical: Categorical
+    estimator: BaseEstimator,
+    X: Any,  # Any: an array, or a table of any library
+    missing: str,
+    categorical: Categorical,
+    parts: Sequence[str] = (),
 ) -> tuple[NDArray[Any], KnownInputs]:
     """Check the X of a fit; the estimator remembers the number of features and their names.
 
     X is (rows, features) or windows (rows, time, channels), as floats: float32 stays so, the rest
-    becomes float64. Categories become codes, for which the encoding has no vectors yet.
+    becomes float64. Categories become codes, for which the encoding has no vectors yet. Of dates
+    `parts` become inputs.
     """
     check_table("X", X)
     X = unmasked(X)
+    named = () if categorical is None or isinstance(categorical, str) else categorical
+    found = first_columns(X, parts, named)
+    if parts and (found is None or not (found.dated or found.left_out)):
+        raise InputError(f"datetime = {tuple(parts)!r}: no column of X holds dates or times")
+    dated: tuple[str, ...] = ()
+    left_out: tuple[Finding, ...] = ()
+    if found is not None:
+        if named:
+            places = named_columns(named, Columns.of(X, every=True).names)  # type: ignore[union-attr]
+            categorical = [found.places[k] for k in places]
+        X, dated = found.columns, found.dated
+        left_out = tuple(_left_out(name, why) for name, why in found.left_out.items())
     encoding = _found_encoding(X, categorical)
     array = _checked(estimator, X, None, encoding)
     names = feature_names(estimator)
@@ -60,7 +82,9 @@ def first_inputs(
         encoding = Encoding(array.shape[1]) if encoding is None else encoding
         flagged = tuple(k for k in encoding.numbers if gaps[k])
         encoding = replace(encoding, flagged=flagged)
-    return array, KnownInputs(array.shape[1:], resolved, encoding, gaps)
+    return array, KnownInputs(
+        array.shape[1:], resolved, encoding, gaps, dated=dated, left_out=left_out
+    )
 
 
 def further_inputs(estimator: BaseEstimator, X: ArrayLike, known: KnownInputs) -> NDArray[Any]:
@@ -79,13 +103,27 @@ def feature_names(estimator: BaseEstimator) -> tuple[str, ...] | None:
 def as_floats(estimator: BaseEstimator, X: ArrayLike, known: KnownInputs) -> NDArray[Any]:
     """Return rows like those of the fit as floats, whatever they are."""
     check_table("X", X)
-    array = _checked(estimator, unmasked(X), known.shape, known.encoding)
+    X = unmasked(X)
+    columns = further_columns(X, feature_names(estimator))
+    array = _checked(estimator, X if columns is None else columns, known.shape, known.encoding)
     if known.scaler is not None:
         check_precision(array, known.scaler, feature_names(estimator))
     return array
 
 
-def _found_encoding(X: ArrayLike, categorical: Categorical) -> Encoding | None:
+def _left_out(name: str, why: str) -> Finding:
+    """Say that a column of dates is no input."""
+    what, _, cure = why.partition("; ")
+    return Finding(
+        code="dates",
+        severity="info",
+        message=f"column {name!r} holds {what}, and is left out",
+        columns=(name,),
+        cure=f"{cure}.",
+    )
+
+
+def _found_encoding(X: Any, categorical: Categorical) -> Encoding | None:
     """Find the levels of the columns that are categories; None where there are none."""
     columns = Columns.of(X, every=not (categorical is None or isinstance(categorical, str)))
     chosen = [] if columns is None else columns.chosen(categorical)
@@ -93,7 +131,7 @@ def _found_encoding(X: ArrayLike, categorical: Categorical) -> Encoding | None:
 
 
 def _checked(
-    estimator: BaseEstimator, X: ArrayLike, shape: Shape | None, encoding: Encoding | None
+    estimator: BaseEstimator, X: Any, shape: Shape | None, encoding: Encoding | None
 ) -> NDArray[Any]:
     """Return X as floats; `shape` is that of known rows, None in a fit."""
     options: dict[str, Any] = {
@@ -102,6 +140,15 @@ def _checked(
         "ensure_min_samples": FEWEST_ROWS if shape is None else 1,
     }
     array: NDArray[Any]
+    if isinstance(X, Columns):
+        if shape is not None and shape != (len(X.names),):
+            raise InputError(
+                f"X has {len(X.names)} columns; the model was fitted on rows of shape {shape}"
+            )
+        array = check_array(coded(X, encoding or Encoding(len(X.names))), **options)
+        if shape is None:
+            _remember(estimator, X.names)
+        return array
     if encoding is not None and encoding.categories:
         columns = Columns.of(X, every=True)
         if columns is not None:
@@ -125,3 +172,12 @@ def _checked(
             f"X has rows of shape {array.shape[1:]}; the model was fitted on rows of shape {shape}"
         )
     return array
+
+
+def _remember(estimator: BaseEstimator, names: Sequence[str | int]) -> None:
+    """Let an estimator know its inputs, as scikit-learn does."""
+    estimator.n_features_in_ = len(names)
+    if all(isinstance(name, str) for name in names):
+        vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from rdeepsense.data.checks import check_choice, check_length, check_whole
+from rdeepsense.data.dates import first_columns
 from rdeepsense.data.splits import distinct
 from rdeepsense.engines import Engine, engine_of
-from rdeepsense.errors import InputError
+from rdeepsense.errors import DataWarning, InputError
 from rdeepsense.experiments.compare_cells import CompareCell, run_compare_cells
 from rdeepsense.experiments.comparison import Comparison
 from rdeepsense.experiments.contender import contender
@@ -66,7 +68,7 @@ def compare(
     check_whole("random_state", random_state, 0)
     if not 0 < test_fraction < 1:
         raise InputError(f"test_fraction = {test_fraction!r} must lie between 0 and 1")
-    inputs = check_array(X, dtype=(np.float64, np.float32))
+    inputs = check_array(_without_dates(X), dtype=(np.float64, np.float32))
     targets = np.asarray(y)
     check_length("y", len(targets), len(inputs))
     task = _task(task, targets)
@@ -92,8 +94,24 @@ def compare(
         for method, own in trial.methods.items():
             scores[method][cell.split] = SplitScore(trial.fit_seconds, own)
         warned.setdefault(cell.methods[0].name, {}).update(dict.fromkeys(trial.warnings))
-    warnings = {name: tuple(texts) for name, texts in warned.items() if texts}
-    return Comparison(task, chosen, scores, warnings)
+    said = {name: tuple(texts) for name, texts in warned.items() if texts}
+    return Comparison(task, chosen, scores, said)
+
+
+def _without_dates(X: ArrayLike) -> ArrayLike:
+    """Leave columns of dates out, and say so."""
+    found = first_columns(X, ())
+    if found is None:
+        return X
+    for name, why in found.left_out.items():
+        what = why.partition("; ")[0]
+        warnings.warn(
+            f"Column {name!r} holds {what}, and is left out; compare takes numbers.",
+            DataWarning,
+            stacklevel=3,
+        )
+    columns = found.columns
+    return np.column_stack([columns.numbers(k) for k in range(len(columns.values))])
 
 
 def _task(task: str, y: NDArray[np.generic]) -> str:

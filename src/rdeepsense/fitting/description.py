@@ -88,6 +88,7 @@ OPTIONAL = {
     "windows": OBJECT,
     "smoothing": OBJECT,
     "peers": OBJECT,
+    "dates": TEXTS,
 }
 PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
 NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}

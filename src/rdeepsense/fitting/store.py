@@ -81,6 +81,8 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
             "scikit-learn": sklearn.__version__,
         },
     }
+    if fitted.inputs.dated:
+        header["dates"] = list(fitted.inputs.dated)
     tensors: Tensors = {}
     for name, scaler in (("input", fitted.inputs.scaler), ("target", fitted.target_scaler)):
         if scaler is not None:
@@ -157,6 +159,7 @@ def restore(
         None if names is None else tuple(names),
         missing_of(header),
         Scaler(kept["input.shift"], kept["input.scale"], encoding=encoding),
+        dated=tuple(header.get("dates", ())),
     )
     scaler = None
     if "target.shift" in kept:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.adaptation.rates import Filters
 from rdeepsense.adaptation.trackers import Multiplicative
 from rdeepsense.data.checks import check_values
+from rdeepsense.data.dates import row_holds_dates
 from rdeepsense.data.kinds import check_table, unmasked
 from rdeepsense.epistemic.novelty_row import RowNovelty
 from rdeepsense.errors import InputError
@@ -178,10 +179,14 @@ class Live:
         """Return one row as the network takes it; what is no plain row goes the estimator's way."""
         inputs, guard = self._pass.fitted.inputs, self._pass.fitted.guard
         x = in_order(unmasked(x), inputs.names)
+        if isinstance(x, np.ndarray) and x.dtype.kind == "M":  # numpy would make numbers of them
+            return self._rows([list(x.ravel())])
         if isinstance(x, list | tuple | np.ndarray) and inputs.encoding is None:
             try:
                 row = np.asarray(x, np.float64)
             except (TypeError, ValueError, OverflowError) as error:
+                if np.ndim(x) == 1 and row_holds_dates(x):
+                    return self._rows([list(x)])
                 raise InputError(f"x holds what is no number: {error}") from error
             if row.shape == (1, *inputs.shape):
                 row = row[0]

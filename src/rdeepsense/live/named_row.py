@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rdeepsense.data.categories import is_missing, objects_of
+from rdeepsense.data.dates import further_columns, holds_dates, needed_for
 from rdeepsense.errors import InputError, nearest
 
 
@@ -27,8 +29,13 @@ def in_order(x: Any, names: Sequence[str] | None) -> Any:  # Any: whatever `pred
         return x
     missing = [name for name in names if name not in values]
     unknown = [name for name in values if name not in set(names)]
+    if any(is_missing(values[name]) or holds_dates([values[name]]) for name in unknown):
+        columns = further_columns({str(name): [value] for name, value in values.items()}, names)
+        assert columns is not None
+        return [objects_of(one)[0] for one in columns.values]
     if missing or unknown:
-        what = [f"lacks {one!r}{nearest(one, unknown)}" for one in missing[:1]]
+        lacking = [needed_for(name) for name in missing[:1]]
+        what = [f"lacks {one!r}{nearest(one, unknown)}" for one in lacking]
         what += [f"has {one!r}, which is no input" for one in unknown[:1]]
         raise InputError(f"x {' and '.join(what)}; the inputs are {', '.join(names[:20])}")
     return [values[name] for name in names]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Floats
 from rdeepsense.distributions import Categorical
 from rdeepsense.estimators.loading import Estimator
-from rdeepsense.reporting.inputs import sample
+from rdeepsense.reporting.inputs import DatePart, sample
 from rdeepsense.reporting.subject import LEVEL
 
 ROWS, VALUES, MOST_LEVELS = 200, 17, 12
@@ -32,13 +32,19 @@ class Dependence:
     mean: Floats  # (values, targets), or (values, classes)
     low: Floats | None
     high: Floats | None
+    part: DatePart | None = None  # of a column of dates, along which it goes
 
 
 def dependence(
-    model: Estimator, rows: NDArray[Any], column: int, is_level: bool, seed: int = 0
+    model: Estimator,
+    rows: NDArray[Any],
+    column: int,
+    is_level: bool,
+    seed: int = 0,
+    part: DatePart | None = None,
 ) -> Dependence | None:
-    """Ask the model along one input; None where it does not vary."""
-    own = rows[:, column]
+    """Ask the model along one input, or a part of its dates; None where it does not vary."""
+    own = rows[:, column] if part is None else part.decoded(rows)
     own = own[np.isfinite(own)]
     if is_level:
         levels, counts = np.unique(own[own >= 0], return_counts=True)
@@ -49,13 +55,17 @@ def dependence(
         return None
     X = rows[sample(len(rows), ROWS, seed)]
     asked = np.repeat(X[None], len(values), axis=0)
-    asked[:, :, column] = values[:, None]
+    changed = {column: values}
+    if part is not None:
+        changed = dict(zip(part.columns, part.encoded(values), strict=True))
+    for k, made in changed.items():
+        asked[:, :, k] = made[:, None]
     dist = model.predict_rows(asked.reshape(-1, X.shape[1]))
     if isinstance(dist, Categorical):
-        return Dependence(column, values, _averaged(dist.probs, len(values)), None, None)
+        return Dependence(column, values, _averaged(dist.probs, len(values)), None, None, part)
     ends = dist.interval(LEVEL)
     mean, low, high = (_averaged(np.asarray(one), len(values)) for one in (dist.mean, *ends))
-    return Dependence(column, values, mean, low, high)
+    return Dependence(column, values, mean, low, high, part)
 
 
 def _averaged(predicted: Floats, values: int) -> Floats:

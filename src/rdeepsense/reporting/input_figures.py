@@ -49,7 +49,7 @@ def along(
     """Draw the averaged predictions along each of some inputs, with their band."""
     panels = tuple(
         Panel(
-            names.named(one.column),
+            names.named(one.column) if one.part is None else one.part.named,
             partial(_along, subject=subject, found=one, names=names, target=target),
             (4.3, 3.4),
         )
@@ -74,10 +74,8 @@ def along(
 
 def _span(found: Dependence, names: InputNames, target: int) -> str:
     own = found.mean[:, target]
-    return (
-        f"Along {names.names[found.column]} the mean lies between {own.min():.3g} and "
-        f"{own.max():.3g}."
-    )
+    name = names.names[found.column] if found.part is None else found.part.named
+    return f"Along {name} the mean lies between {own.min():.3g} and {own.max():.3g}."
 
 
 def _importance(axes: Axes, found: Sequence[Importance], names: InputNames) -> None:
@@ -90,8 +88,10 @@ def _importance(axes: Axes, found: Sequence[Importance], names: InputNames) -> N
 
 
 def _along(axes: Axes, subject: Subject, found: Dependence, names: InputNames, target: int) -> None:
-    levels = found.column in names.levels
-    x = np.arange(len(found.values)) if levels else found.values
+    part = found.part
+    levels = found.column in names.levels if part is None else part.is_level
+    values = found.values if part is None else np.array([part.shown(v) for v in found.values])
+    x = np.arange(len(found.values)) if levels else values
     if found.low is None or found.high is None:
         _probabilities(axes, subject, found, x, levels)
     else:
@@ -104,7 +104,8 @@ def _along(axes: Axes, subject: Subject, found: Dependence, names: InputNames, t
             axes.plot(x, mean, color=BLUE, linewidth=1.8)
     finish(axes, "", subject.named if found.low is not None else "probability (%)")
     if levels:
-        words = [_cut(names.words(found.column, value), 14) for value in found.values]
+        word = partial(names.words, found.column) if part is None else part.words
+        words = [_cut(word(value), 14) for value in found.values]
         axes.set_xticks(x, words, rotation=35, ha="right", rotation_mode="anchor")
 
 

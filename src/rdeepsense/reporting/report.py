@@ -22,6 +22,7 @@ from rdeepsense.experiments.report.page import report_page
 from rdeepsense.files import write_whole
 from rdeepsense.reporting.evaluation import subjects_of_model
 from rdeepsense.reporting.importance import importances
+from rdeepsense.reporting.inputs import InputNames
 from rdeepsense.reporting.peers import compare, simple_models, trees_of
 from rdeepsense.reporting.sections import Material, sections
 from rdeepsense.reporting.verdict import Constant, Verdict, judge_each
@@ -117,7 +118,14 @@ def report(
         status,
         subjects,
         list(verdicts.values()),
-        importances(model, rows, fitted.target.encode(y, len(rows)), group, fitted.training.seed),
+        importances(
+            model,
+            rows,
+            fitted.target.encode(y, len(rows)),
+            group,
+            fitted.training.seed,
+            InputNames.of(fitted.inputs).groups,
+        ),
         peers,
         compared,
     )

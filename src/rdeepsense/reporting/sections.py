@@ -159,8 +159,9 @@ def _inputs(material: Material, place: int) -> list[Block]:
     if material.rows.ndim != 2:
         return [*blocks, Text(NOT_OF_WINDOWS)]
     asked = (
-        dependence(material.model, material.rows, one.column, one.column in names.levels)
+        dependence(material.model, material.rows, one.column, one.column in names.levels, part=part)
         for one in found[:ALONG]
+        for part in names.dates.get(one.column, (None,))
     )
     lines = [one for one in asked if one is not None]
     if lines:

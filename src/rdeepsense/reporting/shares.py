@@ -90,12 +90,14 @@ def by_time(subject: Subject) -> list[Share]:
     parts = time_blocks(subject)
     if parts is None or subject.time is None:
         return []
-    return [share_of(subject, moment(subject.time[part[0]]), part) for part in parts]
+    return [share_of(subject, moment(subject.time[part[0]], subject.time), part) for part in parts]
 
 
-def moment(value: Any) -> str:  # Any: a number or numpy's date
-    """Return a time in words."""
+def moment(value: Any, times: NDArray[Any] | None = None) -> str:  # Any: a number or numpy's date
+    """Return a time in words; a date alone where none of the `times` has a time of day."""
     if isinstance(value, np.datetime64):
+        if times is not None and (times == times.astype("datetime64[D]")).all():
+            return str(value.astype("datetime64[D]"))
         return str(value.astype("datetime64[s]")).replace("T", " ")
     return _short(float(value))
 

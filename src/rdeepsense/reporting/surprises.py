@@ -50,15 +50,15 @@ def surprises(
         if subject.groups is not None:
             cells.append(str(subject.groups[row]))
         if subject.time is not None:
-            cells.append(moment(subject.time[row]))
+            cells.append(moment(subject.time[row], subject.time))
         values = rows[row].mean(axis=0) if windows else rows[row]
-        cells += [names.words(k, float(values[k])) for k in shown]
+        cells += [names.said(k, values) for k in shown]
         body.append(cells)
-    more = rows.shape[-1] - len(shown)
+    more = len(order) - len(shown)
     caption = (
         "Rows are counted from 0. A wrong label, a sensor that failed or a kind of row that was "
         "never trained on often stands here first."
-        + (f" The {len(shown)} most important inputs of {rows.shape[-1]}." if more > 0 else "")
+        + (f" The {len(shown)} most important inputs of {len(order)}." if more > 0 else "")
     )
     return TextTable("The most surprising rows", caption, header, body)
 

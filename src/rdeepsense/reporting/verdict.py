@@ -558,7 +558,7 @@ def _calibration_sentence(
     if word == "drifting" and drift is not None:
         what = "rows were right" if subject.is_classes else "90 % intervals contained the value"
         return (
-            f"It changed about {moment(drift.at)} ({subject.timed_by}): "
+            f"It changed about {moment(drift.at, subject.time)} ({subject.timed_by}): "
             f"{100 * drift.before:.0f} % of the {what} before, {100 * drift.after:.0f} % after; "
             f"{rows} in all."
         )

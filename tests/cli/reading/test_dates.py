@@ -1,4 +1,4 @@
-"""Dates in many spellings, as sines and cosines of the clock that the table shows."""
+"""Dates in many spellings, as sines and cosines of the clock, in UTC where texts have an offset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from rdeepsense.errors import InputError
         "2024-05-17T18:30:00",
         "2024-05-17 18:30:00.250",
         "2024-05-17T18:30:00Z",
-        "2024-05-17T18:30:00+02:00",
+        "2024-05-17T20:30:00+02:00",
+        "2024-05-17 14:30-0400",
         "2024/05/17 18:30",
         "17.05.2024 18:30",
         "05/17/2024 18:30",
@@ -43,17 +44,13 @@ def test_what_is_no_date(text: str) -> None:
 
 def test_values_of_the_parts() -> None:
     day = pl.Series("t", [dt.datetime(2024, 1, 3, 6), dt.datetime(2024, 12, 30, 18, 30)])
-    found = {
-        one.name: one for one in date_inputs("t", (day, False), list(parse_parts("hour,year")))
-    }
+    found = {one.name: one for one in date_inputs("t", (day, ""), list(parse_parts("hour,year")))}
     assert list(found) == ["t (hour sin)", "t (hour cos)", "t (year)"]
     assert found["t (hour sin)"][0] == pytest.approx(1)
     assert found["t (hour cos)"][0] == pytest.approx(0, abs=1e-12)
     assert found["t (hour sin)"][1] == pytest.approx(math.sin(2 * math.pi * 18.5 / 24))
     assert found["t (year)"].to_list() == [2024, 2024]
-    week = {
-        one.name: one for one in date_inputs("t", (day, False), ["weekday", "month", "yearday"])
-    }
+    week = {one.name: one for one in date_inputs("t", (day, ""), ["weekday", "month", "yearday"])}
     assert week["t (weekday sin)"][0] == pytest.approx(math.sin(2 * math.pi * 2 / 7))  # Wednesday
     assert week["t (month cos)"][1] == pytest.approx(math.cos(2 * math.pi * 11 / 12))
     assert week["t (yearday sin)"][0] == pytest.approx(math.sin(2 * math.pi * 2 / 365.25))
@@ -65,7 +62,7 @@ def test_times_have_no_days_and_days_no_times() -> None:
     names = [one.name for one in date_inputs("t", parsed, ["hour", "weekday"])]
     assert names == ["t (hour sin)", "t (hour cos)"]
     days = pl.Series("t", [dt.date(2024, 5, 1)])
-    names = [one.name for one in date_inputs("t", (days, False), ["hour", "weekday"])]
+    names = [one.name for one in date_inputs("t", (days, ""), ["hour", "weekday"])]
     assert names == ["t (weekday sin)", "t (weekday cos)"]
 
 

@@ -164,7 +164,7 @@ int main(void)
 """
 
 
-@pytest.mark.everyday(3, "compilers")
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", [0, 1, 2, 11])
 def test_sanitisers_find_nothing(seed: int, dtype: str, tmp_path: Path) -> None:
@@ -253,6 +253,7 @@ def test_a_changed_line_of_code_fails_the_self_test(small: tuple[Source, Path, D
         assert selftest(folder).returncode == 1
 
 
+@pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_it_calls_nothing_and_writes_nothing_global(dtype: str, tmp_path: Path) -> None:
     for seed in (0, 1, 2):

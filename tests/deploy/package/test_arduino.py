@@ -130,6 +130,7 @@ def test_every_type_of_weights_replays(name: str, dtype: str, tmp_path: Path) ->
     assert run([program]).splitlines()[-1] == "replay passed"
 
 
+@pytest.mark.compilers
 def test_a_sensor_that_the_board_lacks_is_left_to_the_user(tmp_path: Path) -> None:
     """A number of windows, of a gyroscope and of something else: its channel is NAN, and said."""
     package("pulse", tmp_path / "pulse")

@@ -114,6 +114,7 @@ def test_killed_in_the_middle(
     assert calls.count("family RDeepSense-paper 0") == 1
 
 
+@pytest.mark.slow
 def test_a_failed_cell_is_told_and_tried_again(
     tiny: Preset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +140,7 @@ def test_other_settings_are_other_cells(tiny: Preset, tmp_path: Path) -> None:
     assert first.results.command == "rdeepsense reproduce GasSen --preset tiny"
 
 
+@pytest.mark.slow
 def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
     once = replace(tiny, seeds=1)
     study = run.run(("GasSen", "HHAR"), once, tmp_path, engine=Local(), quiet=True).results
@@ -235,6 +237,7 @@ def test_names() -> None:
     assert preset("paper").hidden == (500, 500, 500)
 
 
+@pytest.mark.slow
 def test_reading_finished_cells_needs_no_torch(tiny: Preset, tmp_path: Path) -> None:
     code = "import sys, rdeepsense.experiments.paper.run; sys.exit('torch' in sys.modules)"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}

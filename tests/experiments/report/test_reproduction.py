@@ -471,6 +471,7 @@ def test_warnings_that_differ_in_numbers_alone_stand_once(results: dict[str, Any
                            "GP: the kernel of GP hit its bound")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_results_are_not_written_twice(results: dict[str, Any], tmp_path: Path) -> None:
     del results["tasks"]["HHAR"]
     task = results["tasks"]["BPEst"]
@@ -533,6 +534,7 @@ def test_results_are_read_back_as_they_were(report: Path) -> None:
         StudyResults.from_json(content)
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_bytes(results: dict[str, Any], tmp_path: Path) -> None:
     task = results["tasks"]["BPEst"]
     task |= {"examples": None, "alpha_study": []}

@@ -83,11 +83,14 @@ def _typed(series: pl.Series, comma_separated: bool) -> pl.Series:
 
     from rdeepsense.cli.reading.dates import as_dates
     from rdeepsense.cli.reading.numbers import numbers_in
+    from rdeepsense.data.dates import ZONES
 
     if series.dtype != pl.String:
         return series
     parsed = as_dates(series)
     if parsed is not None and parsed[0].dtype != pl.Time:
+        if parsed[1] == ZONES:
+            raise InputError(f"column {series.name!r}: {ZONES}")
         return parsed[0]
     found = numbers_in(series.to_frame(), comma_separated)
     return found.columns.get(series.name, series)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from rdeepsense.cli.reading.dates import as_dates, date_inputs
 from rdeepsense.cli.reading.ids import FEWEST_ROWS, ids_among
 from rdeepsense.cli.reading.numbers import Strays, numbers_in
+from rdeepsense.data.dates import moments_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,9 +142,13 @@ def _of_column(
     example = f"{text if text is not None else str(series.drop_nulls()[0])!r:.60}"
     parsed = as_dates(series, text)
     if parsed is not None:
-        made = date_inputs(series.name, parsed, parts)
-        why = f"{'times' if parsed[0].dtype == pl.Time else 'dates'}, such as {example}"
-        how = "its parts are inputs" if made else "--datetime hour,weekday makes inputs of them"
+        made = date_inputs(series.name, parsed, parts) if parts else []
+        moments = moments_of(parsed[0])
+        if series.dtype != pl.String:
+            example = repr(moments.example())
+        why = f"{'dates' if moments.has_days else 'times'}, such as {example}"
+        hint = ",".join(moments.varying())
+        how = "its parts are inputs" if made else f"--datetime {hint} makes inputs of them"
         return Assigned(Role.date, f"{why}; {how}"), made
     if text is not None or series.dtype in (pl.Categorical, pl.Enum):
         filled, levels = len(series) - gaps, series.n_unique() - bool(gaps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rdeepsense.arrays import Floats
+from rdeepsense.data.dates import CLOCK
 from rdeepsense.deploy.c.encoding import about, level_macros
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.source import Source
@@ -54,7 +55,14 @@ def _about(model: CModel) -> str:
         named = inputs[category.column]
         inputs[category.column] = f"{named}, {said}" if named else said
     what = "x" if model.window == 1 else "channel "
-    lines = [f"   {what}[{k}]: {text}" for k, text in enumerate(inputs) if text]
+    formulas = model.formulas
+    lines = []
+    for k, text in enumerate(inputs):
+        lines += [f"   {what}[{k}]: {text}"] * bool(text)
+        if k in formulas:
+            lines.append(f"      = {formulas[k]}")
+    if formulas:
+        lines.append(f"   {CLOCK}")
     if model.classes is not None:
         lines += [f"   Classes of {remark(name)}:" for name in model.targets or ()]
         lines += [f"   probs[{k}]: {remark(str(label))}" for k, label in enumerate(model.classes)]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Singles
 from rdeepsense.compact_novelty import CompactNovelty
+from rdeepsense.data.dates import formula
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.c.live import CLive
 from rdeepsense.deploy.c.text import identifier
@@ -62,6 +63,7 @@ class CModel:
     classes: NDArray[np.generic] | None
     features: Texts | None
     feature_units: Texts | None
+    dated: Texts
     targets: Texts | None
     target_units: Texts | None
     version: str
@@ -96,6 +98,12 @@ class CModel:
     def hidden(self) -> int:
         """Width of the last hidden layer."""
         return self.widths[-2] if len(self.widths) > 2 else 0
+
+    @property
+    def formulas(self) -> dict[int, str]:
+        """How the inputs that are made of dates are computed, by their number."""
+        found = {k: formula(name, self.dated) for k, name in enumerate(self.features or ())}
+        return {k: text for k, text in found.items() if text is not None}
 
     @property
     def is_classifier(self) -> bool:
@@ -166,6 +174,7 @@ def plain_model(
         classes=facts.classes,
         features=facts.features,
         feature_units=facts.feature_units,
+        dated=facts.dated,
         targets=facts.targets,
         target_units=facts.target_units,
         version=facts.version,
@@ -179,6 +188,6 @@ def predicted(
     folded: Folded | FoldedGraph, network: StoredNetwork, rows: NDArray[np.float32]
 ) -> list[NDArray[np.float64]]:
     """Compute what predict must write for rows, in the order of `CModel.results`."""
-    found = folded.finish(network.raw(rows), rows)
+    found = folded.finish(network.raw(folded.facts.inside(rows)), rows)
     parts = [found.mean, found.std] if isinstance(found, MeanStd) else [found.probs]
     return parts if found.epistemic is None else [*parts, found.epistemic]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rdeepsense.data.dates import CLOCK
 from rdeepsense.deploy.c.assemble import renamed
 from rdeepsense.deploy.c.inputs import CModel
 from rdeepsense.deploy.c.readme_samples import samples
@@ -96,6 +97,9 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         k = category.column
         inputs[k] = f"{inputs[k]} | | | {len(category.levels)} levels, named in model.h"
     lines += [f"| {k} | {text} |" for k, text in enumerate(inputs)]
+    if formulas := model.formulas:
+        lines += ["", f"Inputs made of dates. {CLOCK}", ""]
+        lines += [f"- x[{k}] = {text}" for k, text in formulas.items()]
     lines += [
         *_outputs(model),
         "",

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.compact_novelty import CompactNovelty
+from rdeepsense.data.categories import Columns, objects_of
+from rdeepsense.data.dates import further_columns
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError, nearest
 from rdeepsense.guard import Guard
@@ -69,6 +71,7 @@ class Facts:
     smoothing: Smoothing | None = None  # of decisions in a stream, for classes
     refusal: Refusal | None = None  # None where no reject option was exported
     novelty: CompactNovelty | None = None
+    dated: Texts = ()  # the columns of dates that inputs are made from, see `data.dates`
     double: tuple[int, ...] = ()  # columns whose values float32 does not tell apart
 
     @property
@@ -97,6 +100,10 @@ class Facts:
             recipe = replace(recipe, hop=apart)
         return replace(self, recipe=recipe, smoothing=own)
 
+    def inside(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return rows as networks read them: numbers out of range are moved to its end."""
+        return X if self.guard is None else self.guard.inside(X)
+
     def numbers(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the inputs of rows that are no categories."""
         if self.encoding is None or not self.encoding.categories:
@@ -106,11 +113,13 @@ class Facts:
     def floats(self, X: ArrayLike) -> NDArray[Any]:
         """Return X as (rows, inputs) floats, whatever they are; levels by name become codes.
 
-        Columns of a table are taken by their names, in any order.
+        Columns of a table are taken by their names, in any order, and inputs that the model makes
+        of dates are made of theirs.
         """
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.float64), np.nan)
-        X = self._by_name(X)
+        columns = None if self.window else further_columns(X, self.features)
+        X = self._by_name(X) if columns is None else self._of_columns(columns)
         try:
             if self.encoding is not None and self.encoding.categories:
                 X = self._coded(np.asarray(X, dtype=object), self.encoding)
@@ -169,6 +178,15 @@ class Facts:
                 f"{', '.join(wanted[:LISTED])}"
             )
         return X.select(wanted) if hasattr(X, "select") else X[wanted]
+
+    def _of_columns(self, columns: Columns) -> NDArray[Any]:
+        """Return a table of numbers and the names of levels as an array."""
+        coded = () if self.encoding is None else self.encoding.categories
+        categories = {category.column for category in coded}
+        rows = np.empty((columns.rows, len(columns.values)), dtype=object)
+        for k, values in enumerate(columns.values):
+            rows[:, k] = objects_of(values) if k in categories else columns.numbers(k)
+        return rows if categories else rows.astype(np.float64)
 
     def _coded(self, table: NDArray[Any], encoding: Encoding) -> NDArray[Any]:
         if table.ndim != 2 or table.shape[1] != self.inputs:

@@ -44,7 +44,7 @@ TEXTS = ("features", "feature_units", "targets", "target_units")
 def check_header(header: Header) -> None:
     """Refuse a header whose fields are not of their types, or out of range; name the first."""
     # Files of before texts were kept lack some.
-    check_fields(header, FIELDS, dict.fromkeys(TEXTS, maybe(KEPT_TEXTS)))
+    check_fields(header, FIELDS, dict.fromkeys((*TEXTS, "dates"), maybe(KEPT_TEXTS)))
     if (header["classes"] is None) != (header["class_dtype"] is None):
         raise InputError("class_dtype is garbled; it belongs to classes, and they to it")
 

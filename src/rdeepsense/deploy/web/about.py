@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
+from rdeepsense.data.dates import formula
 from rdeepsense.deploy.c.report import C99Report
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.labelled_rows import LabelledRows
@@ -80,7 +81,7 @@ def about(
 def _input(facts: Facts, k: int, ranges: dict[str, Floats]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": facts.features[k] if facts.features else f"x{k}",
-        "unit": facts.feature_units[k] if facts.feature_units else "",
+        "unit": (facts.feature_units[k] if facts.feature_units else "") or _computed(facts, k),
     }
     for category in () if facts.encoding is None else facts.encoding.categories:
         if category.column == k:
@@ -95,6 +96,12 @@ def _input(facts: Facts, k: int, ranges: dict[str, Floats]) -> dict[str, Any]:
         name: _rounded(values[k : k + 1], digits.get(name, DIGITS))[0]
         for name, values in ranges.items()
     }
+
+
+def _computed(facts: Facts, k: int) -> str:
+    """Say how an input is computed of a date; nothing of another."""
+    said = formula(facts.features[k], facts.dated) if facts.features else None
+    return f"= {said}" if said else ""
 
 
 def _ranges(facts: Facts, X: NDArray[Any]) -> dict[str, Floats]:
