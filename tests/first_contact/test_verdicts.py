@@ -208,6 +208,7 @@ def test_evaluate_has_the_verdict(rng: np.random.Generator) -> None:
     assert (same.headline, same.sentences) == (found.verdict.headline, found.verdict.sentences)
 
 
+@pytest.mark.slow
 def test_few_entities_are_tested_by_more_of_them(run: Run, rng: np.random.Generator) -> None:
     firm = np.repeat(np.arange(20), 15)
     x = rng.normal(size=(300, 2))
