@@ -182,6 +182,7 @@ class Trainer:
                 seed=self.rows.seed,
                 epochs=spec.epochs if length is None else length.epochs,
                 batch_size=spec.batch_size or (None if length is None else length.batch_size),
+                most_steps=spec.most_steps,
             ),
             stop_at=stop_at,
             together=folds * spec.members if folds > 1 else 1,
