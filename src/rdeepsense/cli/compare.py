@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_LEVELS = 64
-METHODS = "RDeepSense,MCDrop-20,SSP-5"
+METHODS = "RDeepSense-quick,MCDrop-20,SSP-5"
 OPTIONAL = {"CatBoost": "catboost", "NGBoost": "ngboost"}
 
 
@@ -75,7 +75,7 @@ def compare(
     datetime: DateParts = None,
     missing_mark: MissingMarks = None,
     many_classes: ManyClasses = False,
-    splits: Annotated[int, typer.Option(min=1, help="How often to split and fit.")] = 5,
+    splits: Annotated[int, typer.Option(min=1, help="How often to split and fit.")] = 3,
     test_fraction: Annotated[
         float, typer.Option(help="Share of rows (or groups) that each split keeps for its test.")
     ] = 0.1,
