@@ -32,7 +32,7 @@ def test_a_quick_fit_of_windows_has_few_folds_and_steps(
     model = rds.RDeepSenseClassifier(effort="quick", network=small, random_state=0, verbose=False)
     told: Any = model.fit(X, y, groups=np.repeat(np.arange(12), 8)).training_
     assert told["validated"] == f"{QUICK_FOLDS}-fold cross-validation by groups"
-    assert told["planned_steps"] <= 18  # whole epochs of 3 steps, and the last networks have more rows
+    assert told["planned_steps"] <= 18  # in whole epochs
     assert QUICK_STEPS == 300
 
 

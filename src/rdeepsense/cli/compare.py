@@ -37,7 +37,7 @@ from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
 from rdeepsense.cli.widths import widths_of
-from rdeepsense.errors import InputError, require
+from rdeepsense.errors import InputError, require, share
 from rdeepsense.files import write_whole
 from rdeepsense.progress import long_progress
 
@@ -111,7 +111,9 @@ def compare(
     forced, parts = inputs or [], parse_parts(datetime)
     check_roles([target], groups, ignore or [], forced)
     if not 0 < test_fraction < 1:
-        raise InputError(f"--test-fraction {test_fraction}: must lie between 0 and 1")
+        raise InputError(
+            f"--test-fraction {test_fraction}: must lie between 0 and 1{share(test_fraction)}"
+        )
     if html is not None:
         require("matplotlib", "report")
     check_outputs({"--html": html, "--json": json}, inputs=(table,), overwrite=overwrite)

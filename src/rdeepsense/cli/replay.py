@@ -19,7 +19,7 @@ from rdeepsense.cli.reading.times import in_order
 from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
 from rdeepsense.cli.window_log import labelled_windows
-from rdeepsense.errors import InputError, require
+from rdeepsense.errors import InputError, require, share
 from rdeepsense.files import write_whole
 from rdeepsense.progress import progress_for
 
@@ -66,7 +66,7 @@ def replay(
     """
     terminal = Terminal(quiet, json)
     if not 0 < coverage < 1:
-        raise InputError(f"--coverage {coverage}: must lie between 0 and 1")
+        raise InputError(f"--coverage {coverage:g}: must lie between 0 and 1{share(coverage)}")
     if report is not None:
         require("matplotlib", "report")
     outputs = {"--report": report, "--state": state, "--json": json}

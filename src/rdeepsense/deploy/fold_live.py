@@ -21,7 +21,7 @@ from rdeepsense.deploy.graph_hidden import check_hidden
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.distributions import Gaussian, StudentT
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, share
 from rdeepsense.fitting.fitted import Fitted
 
 
@@ -34,7 +34,7 @@ def fold_live(
     """Take what C needs beside a stored network; refuse a model that cannot learn there."""
     _check(fitted, network)
     if not 0 < coverage < 1:
-        raise InputError(f"coverage = {coverage!r}; accepted: between 0 and 1")
+        raise InputError(f"coverage = {coverage!r}; accepted: between 0 and 1{share(coverage)}")
     assert fitted.target_scaler is not None
     unit = fitted.network.head.unit()
     if not isinstance(unit, Gaussian | StudentT):

@@ -55,7 +55,7 @@ def first_inputs(
     check_values(array, resolved, names)
     gaps = None if resolved == "refuse" else gaps_of(array)
     if gaps is not None:
-        check_filled(array)
+        check_filled(array, names)
     if resolved == "indicator" and gaps is not None and gaps.any():
         encoding = Encoding(array.shape[1]) if encoding is None else encoding
         flagged = tuple(k for k in encoding.numbers if gaps[k])
@@ -96,6 +96,15 @@ def _checked(
     estimator: BaseEstimator, X: ArrayLike, shape: Shape | None, encoding: Encoding | None
 ) -> NDArray[Any]:
     """Return X as floats; `shape` is that of known rows, None in a fit."""
+    try:
+        return _read(estimator, X, shape, encoding)
+    except ValueError as error:  # of scikit-learn, whose words are known
+        raise error if isinstance(error, InputError) else InputError(str(error)) from error
+
+
+def _read(
+    estimator: BaseEstimator, X: ArrayLike, shape: Shape | None, encoding: Encoding | None
+) -> NDArray[Any]:
     options: dict[str, Any] = {
         "dtype": (np.float64, np.float32),
         "ensure_all_finite": False,
