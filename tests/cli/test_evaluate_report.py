@@ -38,7 +38,7 @@ def test_a_page_from_a_file_and_a_table(run: Any, fitted: pl.DataFrame) -> None:
     assert done.code == 0, done.err
     assert "wrote page.html" in done.out
     html = Path("page.html").read_text()
-    assert "<h1>model.safetensors: may its predictions of y be trusted?</h1>" in html
+    assert "<h1>model.safetensors: can you trust its predictions of y?</h1>" in html
     for words in ("Rows of t.csv. 600 labelled rows.", "mean absolute error (mm)",
                   "coverage by when", "coverage by user"):  # fmt: skip
         assert words in html
@@ -112,7 +112,7 @@ def test_rows_without_an_answer_keep_the_numbers_of_the_others(
         y=pl.when(rows == 333).then(500.0).otherwise(pl.col("y")),
     ).write_csv("holes.csv")
     done = run("evaluate", "model.safetensors", "holes.csv", *PAGE)
-    assert "no answer 50 rows" in done.out
+    assert "no answer 50 rows: a required" in done.out
     html = Path("page.html").read_text()
     table = html[html.index("The most surprising rows") :]
     assert table.index('<th scope="row">333</th>') < table.index("</tr>\n<tr>", 400)

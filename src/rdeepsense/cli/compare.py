@@ -69,7 +69,7 @@ def compare(
         TaskKind, typer.Option(help="auto: classes for text or yes/no targets.")
     ] = TaskKind.auto,
     ignore: Annotated[
-        list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
+        list[str] | None, typer.Option(help="Exclude this column from the inputs; repeatable.")
     ] = None,
     inputs: ForcedInputs = None,
     datetime: DateParts = None,

@@ -80,7 +80,7 @@ def write_report(
         groups=groups,
         time=time,
         train=train,
-        title=f"{file.name}: may its predictions{of} be trusted?",
+        title=f"{file.name}: can you trust its predictions{of}?",
         about=about,
         row_numbers=row_numbers,
     )

@@ -38,13 +38,15 @@ def replay(
     table: Annotated[Path, typer.Argument(help=f"Stream with inputs and targets: {TABLE}.")],
     target: Annotated[
         list[str] | None,
-        typer.Option(help="Column with the truth; by default those that the model file names."),
+        typer.Option(
+            help="Column with the actual value; default: those that the model file names."
+        ),
     ] = None,
     time: Annotated[
         str | None, typer.Option(help="Column of times to order rows by; else as in the file.")
     ] = None,
     label_every: Annotated[
-        int, typer.Option(min=1, help="The live model is told every so manyth label.")
+        int, typer.Option(min=1, help="Reveal every Nth label to the live model.")
     ] = 10,
     coverage: Annotated[float, typer.Option(help="What intervals, or sets, promise.")] = 0.9,
     report: Annotated[
@@ -59,7 +61,7 @@ def replay(
     overwrite: Overwrite = False,
     json: JsonFile = None,
 ) -> None:
-    """Replay a stream: the frozen model beside one that learns from every so manyth label.
+    """Replay recorded data: the fixed model beside one that learns from every Nth label.
 
     Each row is predicted before its own label comes. Rows without a label are predicted, neither
     learnt from nor judged.

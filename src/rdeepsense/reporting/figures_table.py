@@ -46,7 +46,7 @@ def figures_table(subject: Subject) -> TextTable:
         lines.append(
             [f"{name}{unit}", with_error(found[key], error, key in SHARES), ideal.get(key, "")]
         )
-    between = f", between the values of {subject.grouped_by}" if subject.groups is not None else ""
+    between = f", clustered by {subject.grouped_by}" if subject.groups is not None else ""
     return TextTable(
         f"{subject.name}: figures on {len(subject.truth):,} rows",
         f"± one standard error{between}.",

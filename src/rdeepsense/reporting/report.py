@@ -137,7 +137,7 @@ def report(
     )
     called = ", ".join(names)
     return ModelReport(
-        title or f"{fitted.method}: may its predictions of {called} be trusted?",
+        title or f"{fitted.method}: can you trust its predictions of {called}?",
         " ".join(filter(None, (about, f"{len(rows):,} labelled rows."))),
         verdicts,
         sections(material),

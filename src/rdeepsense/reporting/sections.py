@@ -32,8 +32,8 @@ STD = (
     "its certainty is not to be trusted, even if it is right on average."
 )
 RANGE = (
-    "Of rows chosen by their truth even a true model misses more at the ends: look for what "
-    "differs from one side to the other."
+    "Among rows with extreme actual values even a perfectly calibrated model misses more: look for "
+    "what differs from one side to the other."
 )
 NOT_OF_WINDOWS = (
     "Of windows a whole channel is taken from another window. Predictions along an input, averaged "
@@ -65,12 +65,12 @@ class Material:
 def sections(material: Material) -> list[Section]:
     """Return the whole page."""
     per_target = (
-        ("calibration", "May it be trusted?", _trust),
-        ("parts", "Where is it off?", _parts),
+        ("calibration", "Calibration", _trust),
+        ("parts", "Where does it fail?", _parts),
         ("errors", "What are its errors like?", _errors),
-        ("surprises", "Which rows surprise it?", _surprises),
-        ("inputs", "What does it go by?", _inputs),
-        ("peers", "Is it worth its trouble?", _peers),
+        ("surprises", "Largest surprises", _surprises),
+        ("inputs", "Which inputs matter?", _inputs),
+        ("peers", "Is it better than simple models?", _peers),
     )
     found = [Section("verdict", "Verdict", None, tuple(_verdict(material)))]
     for name, title, make in per_target:
@@ -123,7 +123,7 @@ def _parts(material: Material, place: int) -> list[Block]:
         by_range = shares.by_value(subject, np.asarray(subject.truth, np.float64))
         found += [
             (by_std, "std", f"stated standard deviation{unit}", STD),
-            (by_range, "range", f"range of the truth{unit}", RANGE),
+            (by_range, "range", f"range of the actual value{unit}", RANGE),
         ]
     blocks: list[Block] = [
         figures.parts(subject, own, prefix, *told) for own, *told in found if own
@@ -209,7 +209,7 @@ def _model(material: Material) -> list[Block]:
         f"{fitted.inputs.shape[-1]:,} {inputs}; missing values: {fitted.inputs.missing}.",
         f"Calibrated by {'nothing' if calibration is None else type(calibration).__name__.lower()}"
         f"{factor}.",
-        "Rows that the model was trained on flatter it: what this page says is true of rows that "
-        "it has not seen.",
+        "Metrics on training rows are too optimistic; use this page only with data that the model "
+        "has not seen.",
     )
     return [Text("What the page is about:", facts)]

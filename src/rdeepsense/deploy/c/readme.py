@@ -143,7 +143,7 @@ def _ranges(source: Source) -> list[str]:
     return [
         f"Where an input lies outside its range, the status is {name}_OUT_OF_RANGE,",
         f"`{source.name}_flagged_input(x)` says which input it is, and {wide}.",
-        f"Beyond {reach} from the training mean it is moved there.",
+        f"Values beyond {reach} from the training mean are clipped there.",
     ]
 
 
