@@ -60,6 +60,8 @@ class Replayed:
     observed: Booleans  # (rows,), whether the live model was told
     alarm: int | None  # rows that had come when the alarm rang
     is_classes: bool
+    times: NDArray[Any] | None = None  # of each row
+    timed_by: str = ""  # what the times are called
 
 
 def replay(

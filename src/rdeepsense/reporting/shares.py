@@ -96,7 +96,7 @@ def by_time(subject: Subject) -> list[Share]:
 def moment(value: Any) -> str:  # Any: a number or numpy's date
     """Return a time in words."""
     if isinstance(value, np.datetime64):
-        return str(value.astype("datetime64[s]")).replace("T", " ")
+        return str(value.astype("datetime64[s]")).replace("T", " ").removesuffix(" 00:00:00")
     return _short(float(value))
 
 
