@@ -39,7 +39,7 @@ def test_a_page_from_a_file_and_a_table(run: Any, fitted: pl.DataFrame) -> None:
     assert "wrote page.html" in done.out
     html = Path("page.html").read_text()
     assert "<h1>model.safetensors: can you trust its predictions of y?</h1>" in html
-    for words in ("Rows of t.csv. 600 labelled rows.", "mean absolute error (mm)",
+    for words in ("Rows of t.csv (SHA-256 ", "mean absolute error (mm)",
                   "coverage by when", "coverage by user"):  # fmt: skip
         assert words in html
     told = json.loads(Path("e.json").read_text())
@@ -55,7 +55,7 @@ def test_the_simple_models_are_those_of_the_fit_or_of_train(run: Any, fitted: pl
     assert kept is not None
     assert [one.method for one in kept.records] == ["this model", "a constant", "boosted trees"]
     run("evaluate", "model.safetensors", "t.csv", *PAGE)
-    assert "rows that fit kept for its closing figures" in Path("page.html").read_text()
+    assert "rows held out by the fit, not those of this page" in Path("page.html").read_text()
     done = run("evaluate", "model.safetensors", "t.csv", *PAGE, "--train", "t.csv")
     assert done.code == 0, done.err
     assert "the simple ones fitted on the training rows given" in Path("page.html").read_text()

@@ -15,7 +15,7 @@ NUMBERS = {
     "rmse": "root mean squared error",
     "nll": "negative log-likelihood (nats)",
     "crps": "CRPS",
-    "coverage_90": "90 % intervals that hold",
+    "coverage_90": "coverage of 90 % intervals",
     "sharpness": "mean stated standard deviation",
     "deviation_area": "deviation area",
 }
@@ -50,7 +50,7 @@ def figures_table(subject: Subject) -> TextTable:
     return TextTable(
         f"{subject.name}: figures on {len(subject.truth):,} rows",
         f"± one standard error{between}.",
-        ["figure", "value", "a true model"],
+        ["figure", "value", "ideal"],
         lines,
     )
 

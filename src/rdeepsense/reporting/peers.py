@@ -32,7 +32,7 @@ SHOWN = {
     "crps": "CRPS",
     "accuracy": "accuracy",
     "brier": "Brier score",
-    "coverage_90": "90 % intervals that hold",
+    "coverage_90": "coverage of 90 % intervals",
     "sharpness": "mean stated std",
     "ece": "calibration error",
     "nll": "NLL",
@@ -132,7 +132,7 @@ def peers_table(peers: Peers, target: str, where: str) -> TextTable:
     )
 
 
-def peers_words(peers: Peers, target: str) -> str:
+def peers_words(peers: Peers, target: str, where: str) -> str:
     """Say in a sentence whether the model is better than simple ones."""
     found = {one.method: one for one in peers.records if one.target == target}
     told = []
@@ -145,7 +145,9 @@ def peers_words(peers: Peers, target: str) -> str:
             told.append(f"does not differ significantly from {method} ({size} nats)")
         else:
             told.append(f"is {size} nats {'better' if one.behind > 0 else 'worse'} than {method}")
-    return f"By NLL, the model {' and '.join(told)}." if told else ""
+    return (
+        f"On {peers.rows:,} rows {where}: by NLL, the model {' and '.join(told)}." if told else ""
+    )
 
 
 def features(rows: NDArray[Any]) -> NDArray[Any]:

@@ -33,7 +33,7 @@ from rdeepsense.reporting.verdict import Constant, Verdict, judge_each
 
 FEWEST_ROWS = 20
 TRAIN = "of this page, the simple ones fitted on the training rows given"
-FIT = "that fit kept for its closing figures"
+FIT = "held out by the fit, not those of this page"
 
 
 @dataclass(frozen=True)

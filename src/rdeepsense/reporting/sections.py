@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense import __version__
 from rdeepsense.distributions import Categorical
 from rdeepsense.estimators.loading import Estimator
 from rdeepsense.experiments.report.blocks import Banner, Block, Heading, Section, Text
@@ -182,7 +183,7 @@ def _peers(material: Material, place: int) -> list[Block]:
     known = list(dict.fromkeys(one.target for one in peers.records))
     target = name if name in known else known[place]
     table = peers_table(peers, target, material.compared)
-    return [Text(peers_words(peers, target)), table]
+    return [Text(peers_words(peers, target, material.compared)), table]
 
 
 def _flagged(material: Material) -> str:
@@ -203,9 +204,11 @@ def _model(material: Material) -> list[Block]:
     inputs = "channels" if material.rows.ndim == 3 else "inputs"
     calibration = fitted.calibration
     factor = "" if calibration is None else f", factor {calibration.summary():.3g}"
+    head = type(fitted.network.head).__name__.removesuffix("Head").lower()
     facts = (
         f"{fitted.method}, trained on {training.rows:,} rows, validated on "
         f"{training.validation_rows:,} ({training.validated}), seed {training.seed}.",
+        f"Network with a {head} head; this page was written by rdeepsense {__version__}.",
         f"{fitted.inputs.shape[-1]:,} {inputs}; missing values: {fitted.inputs.missing}.",
         f"Calibrated by {'nothing' if calibration is None else type(calibration).__name__.lower()}"
         f"{factor}.",
