@@ -60,6 +60,7 @@ def triangular(turned: Floats) -> Floats:
 def _check(fitted: Fitted, network: FloatNetwork | Int8Network | StoredGraph) -> None:
     if fitted.target.is_classes:
         dense = ', and to="onnx" with features=True gives a host what it needs'
+        dense += '; to="web" learns on from classes of windows alone'
         raise InputError(
             "live=True is for numbers, and this model predicts classes; model.live() learns on in "
             f"Python{'' if isinstance(network, StoredGraph) else dense}"

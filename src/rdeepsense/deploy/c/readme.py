@@ -115,8 +115,13 @@ def readme(source: Source, report: dict[str, Any]) -> str:
     if quality is None:
         lines.append("Not measured: the model file carries no rows and none were given.")
     else:
+        lines += [f"On {quality['rows']} rows ({quality['rows_from']})."]
+        if quality["rows_from"] == "model file":
+            lines += [
+                "They are validation rows, which the model was also chosen on: the metrics of new rows",
+                "may be worse, and `--data FILE` judges on rows of your own.",
+            ]
         lines += [
-            f"On {quality['rows']} rows ({quality['rows_from']}).",
             "",
             "| | trained | exported |",
         ]
