@@ -118,8 +118,8 @@ def readme(source: Source, report: dict[str, Any]) -> str:
         lines += [f"On {quality['rows']} rows ({quality['rows_from']})."]
         if quality["rows_from"] == "model file":
             lines += [
-                "They are validation rows, which the model was also chosen on: the metrics of new rows",
-                "may be worse, and `--data FILE` judges on rows of your own.",
+                "They are validation rows, which the model was also chosen on: metrics of new",
+                "rows may be worse, and `--data FILE` judges on rows of your own.",
             ]
         lines += [
             "",
