@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,11 +23,14 @@ from rdeepsense.data.checks import (
     gaps_of,
     resolved_missing,
 )
-from rdeepsense.data.kinds import check_table, unmasked
+from rdeepsense.data.kinds import check_table, columns_of, unmasked
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import Encoding
-from rdeepsense.errors import InputError
+from rdeepsense.errors import ColumnWarning, InputError
 from rdeepsense.networks import Shape
+
+EXACT = 2.0**53  # whole numbers below are told apart as float64
+SOME, LISTED = 10_000, 5  # rows that are looked at, columns that are named
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,7 @@ def first_inputs(
     names = feature_names(estimator)
     resolved = resolved_missing(missing, array)
     check_values(array, resolved, names)
+    _warn_of_merged(X, array, names)
     gaps = None if resolved == "refuse" else gaps_of(array)
     if gaps is not None:
         check_filled(array, names)
@@ -61,6 +68,26 @@ def first_inputs(
         flagged = tuple(k for k in encoding.numbers if gaps[k])
         encoding = replace(encoding, flagged=flagged)
     return array, KnownInputs(array.shape[1:], resolved, encoding, gaps)
+
+
+def _warn_of_merged(X: ArrayLike, array: NDArray[Any], names: Sequence[str] | None) -> None:
+    """Name the columns of whole numbers, some of which are one and the same as a float64."""
+    large = np.abs(array[:SOME]).max(0) >= EXACT if array.ndim == 2 else np.zeros(0)
+    if not large.any():
+        return
+    columns = [column for _, column in columns_of(X)] or list(np.asarray(X)[:SOME].T)
+    lost = [
+        str(k) if names is None else repr(names[k])
+        for k in map(int, np.flatnonzero(large))
+        if len(set(islice(columns[k], SOME))) > len(set(array[:SOME, k].tolist()))
+    ]
+    if lost:
+        warnings.warn(
+            f"X, column{'s' * (len(lost) > 1)} {', '.join(lost[:LISTED])}: some whole numbers "
+            "beyond 2**53 are equal as float64; subtract an offset first",
+            ColumnWarning,
+            stacklevel=2,
+        )
 
 
 def further_inputs(estimator: BaseEstimator, X: ArrayLike, known: KnownInputs) -> NDArray[Any]:
