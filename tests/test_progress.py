@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from rdeepsense.progress import Lines
+from rdeepsense.progress import Lines, Silent, progress_for
 
 
 class Stream(io.StringIO):
@@ -54,3 +54,37 @@ def test_a_long_unit_is_still_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
         assert re.fullmatch(r"comparing:  50 %, \d+ s so far, fitting one", line)
     lines.close()
     assert stream.getvalue() == said  # nobody speaks after the end
+
+
+def test_lines_of_a_pipe_come_late_and_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("rdeepsense.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(Lines, "still", 10.0)
+    stream = io.StringIO()
+    lines = progress_for(True, stream)
+    assert isinstance(lines, Lines)
+    monkeypatch.setattr(lines, "_keep_saying", lambda: None)  # no thread: the clock stands still
+    for run in range(3):  # of 8 seconds each, one after the other
+        lines.start(f"run {run}", 8, 0)
+        for done in range(1, 9):
+            now[0] += 1
+            lines.update(done, "")
+        lines.close()
+    assert stream.getvalue().splitlines() == [
+        "run 0:  25 %, 6 s left",
+        "run 1:  50 %, 4 s left",
+        "run 2:  75 %, 2 s left",
+    ]
+
+
+def test_a_long_unit_of_a_pipe_is_heard_of() -> None:
+    stream = Stream(lines=1)
+    lines = Lines(stream, after=0.01)
+    lines.start("fitting", 2, 0)
+    assert stream.full.wait(60)
+    lines.close()
+    assert re.match(r"fitting:   0 %, \d+ s so far\n", stream.getvalue())
+
+
+def test_without_verbose_nothing_is_shown() -> None:
+    assert isinstance(progress_for(False, io.StringIO()), Silent)

@@ -68,7 +68,7 @@ def read(
         raise ModelFileError(f"{path}: has {len(data)} bytes; it is truncated or no model file")
     start = 8 + int.from_bytes(data[:8], "little")
     if data[8:9] != b"{":
-        raise ModelFileError(f"{path}: is not a safetensors file, so no rdeepsense model")
+        raise ModelFileError(f"{path}: is not an rdeepsense model file")
     if start > len(data):
         raise ModelFileError(f"{path}: is truncated, or the length of its header is corrupted")
     try:

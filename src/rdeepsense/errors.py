@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
+from typing import Any
 
 
 class RDeepSenseError(Exception):
@@ -66,8 +67,14 @@ def nearest(name: object, names: Iterable[object]) -> str:
     from difflib import get_close_matches
 
     plain = {_plain(known): str(known) for known in names}
-    found = get_close_matches(_plain(name), plain, n=1, cutoff=0.7)
+    found = get_close_matches(_plain(name), plain, n=1, cutoff=0.65)
     return f" (did you mean {plain[found[0]]!r}?)" if found else ""
+
+
+def share(value: Any) -> str:  # Any: whatever an argument takes
+    """Return " (did you mean 0.9?)" for 90, a percentage in place of a share; else nothing."""
+    is_percentage = isinstance(value, int | float) and 5 <= value < 100
+    return f" (did you mean {value / 100:g}?)" if is_percentage else ""
 
 
 def _plain(name: object) -> str:

@@ -62,34 +62,38 @@ class Bar:
 
 
 class Lines:
-    """A plain line at once, one every two seconds while units end, and one at the end.
+    """Plain lines: one at once, one every two seconds while units end, and one at the end.
 
-    Where a unit takes long, a line every ten seconds says that it is still at it.
+    Where a unit takes long, a line every ten seconds says that the run goes on. With `after`,
+    nothing is printed in the first seconds since the display was made, later a line every ten
+    seconds and none at the end; one display may then serve several runs, one after the other.
     """
 
     interval, still = 2.0, 10.0
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, after: float = 0.0) -> None:
+        self._stream, self._after = stream, after
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._watch: threading.Thread | None = None
+        self._born, self._last = time.monotonic(), float("-inf")
 
     def start(self, title: str, total: int, done: int) -> None:
         self._title, self._total, self._first, self._done = title, total, done, done
-        self._begin = self._last = time.monotonic()
+        self._begin = self._ended = time.monotonic()
         self._note = ""
         self._said = False
+        self._over.clear()
         self._watch = threading.Thread(target=self._keep_saying, daemon=True)
         self._watch.start()
 
     def update(self, done: int, note: str) -> None:
         with self._lock:
+            if done > self._done:
+                self._ended = time.monotonic()
             self._done, self._note = done, note
-            recent = time.monotonic() - self._last < self.interval
-            if self._said and recent and done < self._total:
-                return
-            self._say()
+            if self._is_due():
+                self._say()
 
     def close(self) -> None:
         self._over.set()
@@ -97,33 +101,46 @@ class Lines:
             self._watch.join()
         self._stream.flush()
 
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if self._after:
+            return now - self._born >= self._after and now - self._last >= self.still
+        return not self._said or now - self._last >= self.interval or self._done >= self._total
+
     def _keep_saying(self) -> None:
-        while not self._over.wait(self.still / 4):
+        while not self._over.wait(min(self.still / 4, self._after or self.still)):
             with self._lock:
-                if self._said and time.monotonic() - self._last >= self.still:
-                    self._say(begun=True)
+                begun = self._said and time.monotonic() - self._last >= self.still
+                if self._is_due() if self._after else begun:
+                    self._say(begun=begun)
 
     def _say(self, begun: bool = False) -> None:
         """Print a line; of a unit that has begun long ago, the time left is not known."""
         self._last, self._said = time.monotonic(), True
         so_far, new = self._last - self._begin, self._done - self._first
         time_text = f"{so_far:.0f} s so far"
-        if new and not begun:
-            time_text = f"{(self._total - self._done) * so_far / new:.0f} s left"
+        if new and (self._after or not begun):
+            left = (self._total - self._done) * (self._ended - self._begin) / new
+            left -= self._last - self._ended
+            if left >= 0 or self._done >= self._total:
+                time_text = f"{max(left, 0):.0f} s left"
         share = 100 * self._done / self._total
-        print(f"{self._title}: {share:3.0f} %, {time_text}, {self._note}", file=self._stream)
+        note = f", {self._note}" if self._note else ""
+        print(f"{self._title}: {share:3.0f} %, {time_text}{note}", file=self._stream)
         self._stream.flush()
 
 
 def progress_for(verbose: bool, stream: TextIO | None = None) -> Progress:
-    """Return the display of a run of seconds or minutes: nothing except at a terminal.
+    """Return the display of a run of seconds or minutes: a bar at a terminal.
 
-    Only the main thread has one: bars of several threads would overwrite each other.
+    Elsewhere, as in a notebook or a pipe, it is a line now and then for what takes longer than two
+    seconds. Only the main thread has one: bars of several threads would overwrite each other.
     """
     stream = stream or sys.stderr
-    alone = threading.current_thread() is threading.main_thread()
-    if not (verbose and alone and stream.isatty()):
+    if not (verbose and threading.current_thread() is threading.main_thread()):
         return Silent()
+    if not stream.isatty():
+        return Lines(stream, after=2.0)
     try:
         return Bar(stream)
     except ImportError:

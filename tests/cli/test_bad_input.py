@@ -160,7 +160,7 @@ def test_predict(run, csv: Path) -> None:
 
 def test_model_files(run, csv: Path) -> None:
     assert "nothing: there is no such file" in run("predict", "nothing", csv).err
-    assert "data.csv: is not a safetensors file" in run("predict", csv, csv).err
+    assert "data.csv: is not an rdeepsense model file" in run("predict", csv, csv).err
     with pytest.raises(rds.ModelFileError):
         rds.load(csv)
 

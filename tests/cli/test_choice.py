@@ -38,7 +38,7 @@ def test_the_network_its_head_and_what_came_second() -> None:
     }
     assert choice_lines(selection) == [
         "network   layers of 64-64, of 3 tried; next: layers of 128 on periodic embeddings (spread "
-        "0.1), 0.004 ± 0.011 ahead, which is too little to count",
+        "0.1), 0.004 ± 0.011 better (not significant)",
         "chosen    student head, alpha 0.5, drop probability 0.05: best of 2 by validation rows; "
         "next: alpha 0, 0.250 behind",
         "cut       the clock ended the search: another run may choose otherwise",

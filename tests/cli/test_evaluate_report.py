@@ -38,8 +38,8 @@ def test_a_page_from_a_file_and_a_table(run: Any, fitted: pl.DataFrame) -> None:
     assert done.code == 0, done.err
     assert "wrote page.html" in done.out
     html = Path("page.html").read_text()
-    assert "<h1>model.safetensors: may its predictions of y be trusted?</h1>" in html
-    for words in ("Rows of t.csv. 600 labelled rows.", "mean absolute error (mm)",
+    assert "<h1>model.safetensors: can you trust its predictions of y?</h1>" in html
+    for words in ("Rows of t.csv (SHA-256 ", "mean absolute error (mm)",
                   "coverage by when", "coverage by user"):  # fmt: skip
         assert words in html
     told = json.loads(Path("e.json").read_text())
@@ -55,7 +55,7 @@ def test_the_simple_models_are_those_of_the_fit_or_of_train(run: Any, fitted: pl
     assert kept is not None
     assert [one.method for one in kept.records] == ["this model", "a constant", "boosted trees"]
     run("evaluate", "model.safetensors", "t.csv", *PAGE)
-    assert "rows that fit kept for its closing figures" in Path("page.html").read_text()
+    assert "rows held out by the fit, not those of this page" in Path("page.html").read_text()
     done = run("evaluate", "model.safetensors", "t.csv", *PAGE, "--train", "t.csv")
     assert done.code == 0, done.err
     assert "the simple ones fitted on the training rows given" in Path("page.html").read_text()
@@ -112,7 +112,7 @@ def test_rows_without_an_answer_keep_the_numbers_of_the_others(
         y=pl.when(rows == 333).then(500.0).otherwise(pl.col("y")),
     ).write_csv("holes.csv")
     done = run("evaluate", "model.safetensors", "holes.csv", *PAGE)
-    assert "no answer 50 rows" in done.out
+    assert "no answer 50 rows: a required" in done.out
     html = Path("page.html").read_text()
     table = html[html.index("The most surprising rows") :]
     assert table.index('<th scope="row">333</th>') < table.index("</tr>\n<tr>", 400)

@@ -40,11 +40,11 @@ def test_rows_without_an_answer_are_marked_and_the_others_answered(
     run: Any, tables: pl.DataFrame
 ) -> None:
     fitted = run("fit", "t.csv", *QUICK)
-    assert "missing   a 17, told to the network by a flag" in fitted.out
+    assert "missing   a 17, imputed, with a missing-value indicator" in fitted.out
     assert "category  1: site" in fitted.out
     done = run("predict", "model.safetensors", "new.csv", "-o", "p.csv")
     assert done.code == 0, done.err
-    assert "no answer 2 rows, which lack a value that no training row lacked" in done.out
+    assert "no answer 2 rows: a required value is missing" in done.out
     found = pl.read_csv("p.csv")
     assert found["status"].to_list() == ["ok", "unknown level: site", "missing: site", "missing: b"]
     assert found["mean_y"].is_null().to_list() == [False, False, True, True]
@@ -80,7 +80,7 @@ def test_a_hole_in_a_test_row_alone_costs_that_row(run: Any) -> None:
         holed.write_csv("t.csv")
         done = run("fit", "t.csv", *QUICK, "--overwrite", "--epochs", 1)
         assert done.code == 0, done.err
-        if "no answer 1 row, which lacks" in done.out:
+        if "no answer 1 row: a required" in done.out:
             assert Path("model.safetensors").exists()
             return
     pytest.fail("no row was kept for the test")

@@ -82,9 +82,9 @@ def test_json_on_stdout_stands_alone(run: Any, csv: Path, model: Path) -> None:
 
 def test_rows_in_the_file(run: Any, csv: Path, model: Path) -> None:
     kept = run("fit", csv, *QUICK, "--overwrite").out
-    assert "keeps     64 validation rows, readable, in the file, for exports; --keep-rows 0" in kept
+    assert "contains 64 validation rows in plain form, to verify exports; --keep-rows 0" in kept
     none = run("fit", csv, *QUICK, "--keep-rows", 0, "-o", "private").out
-    assert "keeps" not in none
+    assert "in plain form" not in none
     assert len(rds.load("private").fitted_.kept_rows[0]) == 0
     assert len(rds.load("model.safetensors").fitted_.kept_rows[0]) == 64
 
@@ -180,7 +180,7 @@ def test_inspect(run: Any, csv: Path) -> None:
     assert facts["inputs"][0]["low"] == model.fitted_.guard.low[0]
     assert facts["validation"]["nll"] == model.validation_scores_["nll"]
     assert facts["bytes"]["C int8"] < facts["bytes"]["C float16"] < facts["bytes"]["C float32"]
-    assert "is not a safetensors file" in run("inspect", csv).err
+    assert "is not an rdeepsense model file" in run("inspect", csv).err
 
 
 def test_inspect_of_classes_and_choices(run: Any, csv: Path) -> None:

@@ -45,7 +45,7 @@ def test_columns_that_are_asked_for(run: Any, frame: pl.DataFrame) -> None:
     options = ("--id", "id", "--quantiles", "0.05,0.5", "--with", "status,novelty,epistemic,reject")
     done = run("predict", "m", "t.csv", "-o", "-", *options)
     assert done.code == 0, done.err
-    assert "no answer 1 row, which lacks a value that no training row lacked" in done.err
+    assert "no answer 1 row: a required value is missing" in done.err
     found = pl.read_csv(done.out.encode(), schema_overrides={"id": pl.String})
     figures = [f"{name}_heat" for name in ("mean", "std", "low", "high", "q0.05", "q0.5")]
     assert found.columns == ["id", *figures, "epistemic_heat", "novelty", "reject", "status"]
@@ -156,7 +156,7 @@ def test_rows_that_all_lack_a_value_are_refused(run: Any, frame: pl.DataFrame) -
 def test_infinity_is_marked(run: Any, frame: pl.DataFrame) -> None:
     frame.with_columns(a=pl.when(pl.col("id") == "003").then(np.inf).otherwise("b")).write_csv("i")
     done = run("predict", "m", "i", "-o", "p.csv")
-    assert "no answer 1 row, which holds infinity" in done.out
+    assert "no answer 1 row: a value is infinite" in done.out
     found = pl.read_csv("p.csv").row(3, named=True)
     assert (found["mean_heat"], found["status"]) == (None, "out of range, unlike: a")
 

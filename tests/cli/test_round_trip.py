@@ -31,7 +31,7 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
     assert "missing   none" in fitted.out
     assert "regression: y is numeric" in fitted.out
     assert "256 rows to train, 64 to validate, 80 to test" in fitted.out
-    assert "80 rows that no choice has seen" in fitted.out
+    assert "80 rows, not used in the fit" in fitted.out
     assert "wrote model.safetensors\n" in fitted.out
     names = ["a", "b [V]", "label", "site", "same"]
     assert rds.load("model.safetensors").feature_names_in_.tolist() == names
@@ -90,7 +90,7 @@ def test_groups_stay_together(run, csv: Path) -> None:
     )
     assert result.code == 0, result.err
     assert "80 of 4 groups to test" in result.out
-    assert "between the values of user" in result.out
+    assert "clustered by user" in result.out
     assert "user" not in rds.load("model.safetensors").feature_names_in_
 
 
@@ -118,7 +118,7 @@ def test_missing_values_filled_on_request(run, csv: Path, tmp_path: Path) -> Non
     assert "missing values in 4 of 400 rows, first in row 7" in refused.err
     assert "'a' (4); --missing auto" in refused.err
     filled = run("fit", "--quick", csv, "--target", "y", "--missing", "mean", *QUICK)
-    assert "missing   a 4, filled with the column's mean" in filled.out
+    assert "missing   a 4, imputed by the column's mean" in filled.out
     assert run("predict", "model.safetensors", csv).code == 0
 
 

@@ -232,7 +232,7 @@ def test_inspect_tells_and_options_of_tables_are_refused(run: Any, table: dict[s
 
 def test_options_of_a_log_need_a_window(run: Any, table: dict[str, Any]) -> None:
     done = run("fit", "log.parquet", "--target", "activity", "--hop", "1s", *QUICK)
-    assert "--hop: is for windows of a log; --window 5s cuts them" in done.err
+    assert "--hop requires --window (for example --window 5s)" in done.err
     done = run("fit", "log.parquet", "--target", "activity", "--window", "1s", *QUICK)
     assert "--window needs --time" in done.err
 

@@ -156,5 +156,5 @@ def test_many_levels_are_not_one_hot() -> None:
 def test_another_number_of_columns_is_refused() -> None:
     columns = Columns.of(pd.DataFrame({"a": ["x"]}))
     assert columns is not None
-    with pytest.raises(InputError, match="X has 1 columns, the model takes 2"):
+    with pytest.raises(InputError, match="X has 1 column, the model takes 2"):
         coded(columns, Encoding(2, (), ()))

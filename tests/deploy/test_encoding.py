@@ -230,7 +230,7 @@ def test_the_header_names_levels(tmp_path: Path) -> None:
         "#define GAIT_INPUTS 4",
         "#define GAIT_LEVEL_COLOUR_BLUE 0 /* blue */",
         "#define GAIT_LEVEL_SITE_S29 22 /* s29 */",
-        "#define GAIT_UNKNOWN_LEVEL 4 /* a category is none of the levels below */",
+        "#define GAIT_UNKNOWN_LEVEL 4 /* a category is none of the levels above */",
         "x[1]: colour, the number of its level, one of 3",
     ):
         assert line in text

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -167,3 +168,27 @@ def test_ordinary_columns_and_constants_are_scaled_as_before(rng: np.random.Gene
     with warnings.catch_warnings():
         warnings.simplefilter("error", rds.ColumnWarning)
         rds.RDeepSenseRegressor(**QUICK).fit(values, values[:, 0] + rng.normal(size=200))
+
+
+@pytest.mark.parametrize("kind", ["uint64", "whole numbers of Python"])
+def test_whole_numbers_that_float64_makes_equal_are_named(
+    rng: np.random.Generator, kind: str
+) -> None:
+    X, y = table(rng)
+    counts = np.arange(len(X)) % 97
+    if kind == "uint64":
+        values: object = counts.astype(np.uint64) + np.uint64(2**63)
+    else:
+        values = [10**30 + int(k) for k in counts]
+    frame = pd.DataFrame({"count": values, "b": X[:, 1]})
+    with pytest.warns(rds.ColumnWarning, match="column 'count': some whole numbers beyond 2"):
+        rds.RDeepSenseRegressor(**QUICK).fit(frame, y)
+
+
+def test_nanoseconds_are_told_apart_as_float64(rng: np.random.Generator) -> None:
+    X, y = table(rng)
+    nanoseconds = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(len(X))
+    frame = pd.DataFrame({"time": nanoseconds, "b": X[:, 1]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rds.ColumnWarning)
+        rds.RDeepSenseRegressor(**QUICK, check=False).fit(frame, y)

@@ -102,14 +102,14 @@ def test_a_table_in_the_order_of_days_is_tested_on_the_last_ones(
     assert [one["code"] for one in found["findings"]] == ["time-order", "time-split"]
     assert "windows" not in found["findings"][0]["cure"]
     assert "time      date: the last rows are the test" in err
-    assert "Held-out figures: the last 146 rows" in err
+    assert "Held-out metrics: the last 146 rows" in err
     assert found["verdict"]["high"]["calibration"] != "right"
     assert "Drift not checked: too few rows." in err
     shuffled, err = fitted(run, table.sample(fraction=1, shuffle=True, seed=0), "--time", "date")
     assert "the last 146 rows" in err
     assert shuffled["rows"]["test"] == 146
     _, err = fitted(run, table, "--no-check")
-    assert "Held-out figures: 146 rows" in err
+    assert "Held-out metrics: 146 rows" in err
 
 
 def test_classes_that_come_and_go_are_tested_in_stretches(

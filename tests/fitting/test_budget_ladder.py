@@ -104,10 +104,10 @@ def test_few_rows_have_one_network() -> None:
 def test_what_is_too_small_is_said_before_any_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rdeepsense.fitting.network_fit.choose", None)
     X = np.random.default_rng(0).normal(size=(300, 4))
-    words = r"Weights\(most=99\) is too small: Dense\(hidden=\(8, 8\)\) needs 130 weights, and is"
+    words = r"too small for Dense\(hidden=\(8, 8\)\), which needs 130 weights; no smaller network"
     with pytest.raises(rds.InputError, match=words):
         rds.RDeepSenseRegressor(hidden="auto", budget=Weights(99)).fit(X, X[:, 0])
-    words = r'Dense\(hidden=\(9,\)\) needs 65 weights; hidden="auto" chooses'
+    words = r'Dense\(hidden=\(9,\)\), which needs 65 weights; hidden="auto" chooses'
     with pytest.raises(rds.InputError, match=words):
         rds.RDeepSenseRegressor(hidden=(9,), budget=Weights(60)).fit(X, X[:, 0])
 

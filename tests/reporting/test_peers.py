@@ -52,7 +52,8 @@ def test_trees_learn_and_hold(peers: Peers) -> None:
     )
     assert trees.figures["mae"] < 0.6 * constant.figures["mae"]
     assert trees.figures["coverage_90"] == pytest.approx(0.9, abs=0.06)
-    assert words_of(peers, "heat").startswith("By its NLL, the model is ")
+    words = words_of(peers, "heat", "held out")
+    assert words.startswith(f"On {peers.rows:,} rows held out: by NLL, the model ")
     table = peers_table(peers, "heat", "here")
     assert [row[0] for row in table.rows] == [OWN, CONSTANT, TREES]
 

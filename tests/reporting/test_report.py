@@ -61,7 +61,9 @@ def test_every_figure_has_words_for_those_who_cannot_see_it(html: dict[str, str]
     assert len(labels) == page.count("<svg") == 12
     assert any("heat: coverage by when From 9" in label and "A change was found." in label
                for label in labels)  # fmt: skip
-    assert any(re.search(r"\d+\.\d % of the 90 % intervals hold", label) for label in labels)
+    assert any(
+        re.search(r"\d+\.\d % of the values lie in the 90 % intervals", label) for label in labels
+    )
 
 
 def test_surprises_are_the_rows_of_the_largest_nll(

@@ -254,8 +254,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_says_how_much_is_left_and_only_at_a_terminal() -> None:
-    assert isinstance(progress_for(True, io.StringIO()), Silent)
+def test_progress_says_how_much_is_left_with_a_bar_at_a_terminal() -> None:
+    assert isinstance(progress_for(True, io.StringIO()), Lines)
     assert isinstance(progress_for(False, Terminal()), Silent)
     assert isinstance(progress_for(True, Terminal()), Bar)
     stream = Terminal()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, share
 
 STATUS, NOVELTY, EPISTEMIC, REJECT = FURTHER = ("status", "novelty", "epistemic", "reject")
 
@@ -32,10 +32,12 @@ class Wanted:
     def __post_init__(self) -> None:
         for name, value in (("coverage", self.coverage), ("accept", self.accept)):
             if not 0 < value < 1:
-                raise InputError(f"{name} = {value}: must lie between 0 and 1")
+                raise InputError(f"{name} = {value}: must lie between 0 and 1{share(value)}")
         for level in self.quantiles:
             if not 0 < level < 1:
-                raise InputError(f"quantiles = {level:g}: each must lie between 0 and 1")
+                raise InputError(
+                    f"quantiles = {level:g}: each must lie between 0 and 1{share(level)}"
+                )
         for name in self.further:
             if name not in FURTHER:
                 raise InputError(f"with = {name!r} is unknown; accepted: {', '.join(FURTHER)}")

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.calibration.new_group import new_group_threshold
 from rdeepsense.distributions import AnyDistribution
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, share
 
 ALL = "all"
 
@@ -69,7 +69,7 @@ class Conformal:
     def threshold(self, coverage: float, rows: int, groups: ArrayLike | None = None) -> Floats:
         """Return the score that each row may reach, (rows, outputs); inf where n is too small."""
         if not 0 < coverage < 1:
-            raise InputError(f"coverage = {coverage!r} is not between 0 and 1")
+            raise InputError(f"coverage = {coverage!r} is not between 0 and 1{share(coverage)}")
         if self.new_group:
             if groups is not None:
                 raise InputError("the thresholds are those of a new group; leave groups out")

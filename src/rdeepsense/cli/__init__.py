@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rdeepsense.cli.pipes import BROKEN_PIPE, PatientOutput, silence_stdout
 from rdeepsense.cli.stderr import RED, YELLOW, print_line
@@ -51,9 +51,34 @@ def _answer(args: Sequence[str] | None, options: dict[str, bool]) -> NoReturn:
 def _run(args: Sequence[str] | None, options: dict[str, bool]) -> None:
     for library in ("typer", "rich"):
         require(library, "cli")
+    import typer
+
     from rdeepsense.cli.app import app
 
-    app(args=args, obj=options, prog_name="rdeepsense")
+    try:
+        code = app(args=args, obj=options, prog_name="rdeepsense", standalone_mode=False)
+    except typer.Abort:
+        sys.exit(1)
+    except Exception as error:
+        message = getattr(error, "format_message", None)  # of what typer refuses
+        if message is None:
+            raise
+        _refuse_usage(error, message())
+    if isinstance(code, int):  # of typer.Exit
+        sys.exit(code)
+
+
+def _refuse_usage(error: Any, message: str) -> NoReturn:  # Any: of typer's own copy of click
+    """Print what is wrong with the options, as other errors are, and where they are described."""
+    if not message or type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        sys.exit(2)
+    # Typer passes on how pydantic begins.
+    print_line("error", RED, " ".join(message.replace("Value error, ", "").split()))
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        print(f"Try '{context.command_path} --help'.", file=sys.stderr)
+    sys.exit(2)
 
 
 def _one_line(error: Exception) -> str:

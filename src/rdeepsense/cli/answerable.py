@@ -1,9 +1,10 @@
-"""Rows that a model has no answer for: they lack a value that no training row lacked."""
+"""Rows without a prediction: they lack a value that no training row lacked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rdeepsense.cli.columns import plural
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,5 +49,4 @@ def without_strange_gaps(
 def report_unanswered(terminal: Terminal, rows: int) -> None:
     """Say how many rows have no answer, if any."""
     if rows:
-        which = "1 row, which lacks" if rows == 1 else f"{rows:,} rows, which lack"
-        terminal.line(f"no answer {which} a value that no training row lacked")
+        terminal.line(f"no answer {plural(rows, 'row')}: a required value is missing")

@@ -26,7 +26,7 @@ METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
 MOST_SPLITS = 9_999
 
 benchmark = typer.Typer(
-    help="Compare methods on data sets with fixed splits, and models in life.",
+    help="Compare methods on data sets with fixed splits, and models in production.",
     no_args_is_help=True,
 )
 benchmark.command()(drift)
@@ -34,7 +34,7 @@ benchmark.command()(drift)
 
 @benchmark.callback()
 def _group() -> None:
-    """Compare methods on data sets with fixed splits, and models in life."""
+    """Compare methods on data sets with fixed splits, and models in production."""
 
 
 @benchmark.command()

@@ -1,4 +1,4 @@
-"""`rdeepsense benchmark drift`: models in life on real data, resumable."""
+"""`rdeepsense benchmark drift`: models in production on real data, resumable."""
 
 from __future__ import annotations
 

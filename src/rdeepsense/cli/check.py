@@ -44,7 +44,7 @@ def check(
         TaskKind, typer.Option(help="auto: classes for text or yes/no targets.")
     ] = TaskKind.auto,
     ignore: Annotated[
-        list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
+        list[str] | None, typer.Option(help="Exclude this column from the inputs; repeatable.")
     ] = None,
     inputs: ForcedInputs = None,
     missing_mark: MissingMarks = None,

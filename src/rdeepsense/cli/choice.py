@@ -60,5 +60,5 @@ def _behind(other: Json) -> str:
         return ""
     difference, error = behind["difference"], behind["standard_error"]
     spread = "" if error is None else f" ± {error:.3f}"
-    side = "behind" if difference >= 0 else "ahead, which is too little to count"
+    side = "behind" if difference >= 0 else "better (not significant)"
     return f", {abs(difference):.3f}{spread} {side}"

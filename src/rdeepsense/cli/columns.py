@@ -87,7 +87,7 @@ def report_left_out(terminal: Terminal, left_out: Mapping[str, str]) -> None:
 def report_strays(terminal: Terminal, strays: Mapping[str, Strays]) -> None:
     """Name the cells of numeric columns that are taken as missing."""
     for name, one in list(strays.items())[:LISTED]:
-        terminal.line(f"no number {name}: {one} (the first row is 0); taken as missing")
+        terminal.line(f"no number {name}: {one} (the first row is 0); treated as missing")
     if len(strays) > LISTED:
         terminal.line(f"no number in {len(strays) - LISTED} more columns; --json lists them")
 
@@ -96,6 +96,17 @@ def some(names: Sequence[str]) -> str:
     """Return the names, or the first ones and how many more there are."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
+
+
+def plural(count: int, noun: str) -> str:
+    """Return "1 column" or "3 columns"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def report_extra(terminal: Terminal, extra: Sequence[str]) -> None:
+    """Name the columns that the model does not read, if any."""
+    if extra:
+        terminal.line(f"{plural(len(extra), 'column')} not used: {some(extra)}")
 
 
 def check_known(frame: pl.DataFrame, names: Sequence[str], option: str) -> None:

@@ -37,7 +37,7 @@ from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
 from rdeepsense.cli.widths import widths_of
-from rdeepsense.errors import InputError, require
+from rdeepsense.errors import InputError, require, share
 from rdeepsense.files import write_whole
 from rdeepsense.progress import long_progress
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_LEVELS = 64
-METHODS = "RDeepSense,MCDrop-20,SSP-5"
+METHODS = "RDeepSense-quick,MCDrop-20,SSP-5"
 OPTIONAL = {"CatBoost": "catboost", "NGBoost": "ngboost"}
 
 
@@ -69,13 +69,13 @@ def compare(
         TaskKind, typer.Option(help="auto: classes for text or yes/no targets.")
     ] = TaskKind.auto,
     ignore: Annotated[
-        list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
+        list[str] | None, typer.Option(help="Exclude this column from the inputs; repeatable.")
     ] = None,
     inputs: ForcedInputs = None,
     datetime: DateParts = None,
     missing_mark: MissingMarks = None,
     many_classes: ManyClasses = False,
-    splits: Annotated[int, typer.Option(min=1, help="How often to split and fit.")] = 5,
+    splits: Annotated[int, typer.Option(min=1, help="How often to split and fit.")] = 3,
     test_fraction: Annotated[
         float, typer.Option(help="Share of rows (or groups) that each split keeps for its test.")
     ] = 0.1,
@@ -111,7 +111,9 @@ def compare(
     forced, parts = inputs or [], parse_parts(datetime)
     check_roles([target], groups, ignore or [], forced)
     if not 0 < test_fraction < 1:
-        raise InputError(f"--test-fraction {test_fraction}: must lie between 0 and 1")
+        raise InputError(
+            f"--test-fraction {test_fraction}: must lie between 0 and 1{share(test_fraction)}"
+        )
     if html is not None:
         require("matplotlib", "report")
     check_outputs({"--html": html, "--json": json}, inputs=(table,), overwrite=overwrite)

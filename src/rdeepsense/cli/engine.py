@@ -29,7 +29,7 @@ EngineOption = Annotated[
 ]
 Address = Annotated[
     str | None,
-    typer.Option(help="Of the Ray cluster, such as auto or HOST:6379; else RAY_ADDRESS, or here."),
+    typer.Option(help="Ray cluster address (auto or HOST:6379); default: $RAY_ADDRESS or local."),
 ]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", min=1, help="Processes, of one thread each; else 1.")

@@ -11,7 +11,7 @@ from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.check import report_findings
 from rdeepsense.cli.columns import check_known, labels
-from rdeepsense.cli.evaluate_report import time_column, times, training_pair, write_report
+from rdeepsense.cli.evaluate_report import about, time_column, times, training_pair, write_report
 from rdeepsense.cli.flagged import flagged_rows
 from rdeepsense.cli.inference import load_model, model_inputs
 from rdeepsense.cli.labelled import labelled_rows, target_columns, truth_of
@@ -119,7 +119,7 @@ def evaluate(
             when,
             pair,
             model,
-            f"Rows of {read.name}.",
+            about(table, read.name),
             np.flatnonzero(answered),
         )
     if json is not None:

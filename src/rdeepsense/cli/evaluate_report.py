@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ from rdeepsense.cli.answerable import answerable, rows_of
 from rdeepsense.cli.columns import check_known
 from rdeepsense.cli.inference import Inputs, model_inputs
 from rdeepsense.cli.labelled import labelled_rows, truth_of
+from rdeepsense.cli.reading.content import STDIN
 from rdeepsense.cli.reading.dates import as_dates
 from rdeepsense.cli.reading.table import Table, read_table
 from rdeepsense.cli.reading.times import moments_of
@@ -80,7 +83,7 @@ def write_report(
         groups=groups,
         time=time,
         train=train,
-        title=f"{file.name}: may its predictions{of} be trusted?",
+        title=f"{file.name}: can you trust its predictions{of}?",
         about=about,
         row_numbers=row_numbers,
     )
@@ -88,6 +91,15 @@ def write_report(
     print_verdicts(terminal, found.verdicts)
     terminal.line(f"wrote {page}")
     return found.verdicts
+
+
+def about(table: Path, name: str) -> str:
+    """Say which rows a page is about, by the digest of their file, and when it was made."""
+    digest = ""
+    if table != STDIN:
+        with table.open("rb") as file:
+            digest = f" (SHA-256 {hashlib.file_digest(file, 'sha256').hexdigest()[:16]})"
+    return f"Rows of {name}{digest}, {date.today().isoformat()}."
 
 
 def _is_dates(series: pl.Series) -> bool:

@@ -108,7 +108,9 @@ def fit(
     ] = TaskKind.auto,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A fixed small recipe for whatever is auto: a first look."),
+        typer.Option(
+            "--quick", help="Fast first look: no search, fixed settings for what is auto."
+        ),
     ] = False,
     hidden: Annotated[
         str, typer.Option(help="Widths of the hidden layers, or auto, which chooses the network.")
@@ -143,7 +145,7 @@ def fit(
         typer.Option(help="Missing inputs: auto flags them to the network where there are any."),
     ] = MissingInputs.auto,
     ignore: Annotated[
-        list[str] | None, typer.Option(help="Column that is no input; repeat for several.")
+        list[str] | None, typer.Option(help="Exclude this column from the inputs; repeatable.")
     ] = None,
     inputs: ForcedInputs = None,
     datetime: DateParts = None,
@@ -167,7 +169,7 @@ def fit(
         ),
     ] = None,
     memory: Annotated[
-        int, typer.Option(min=1, help="MiB that rows of a folder may take at once, of each worker.")
+        int, typer.Option(min=1, help="Memory limit for rows of a folder, in MiB per worker.")
     ] = 1024,
     engine: FitEngineOption = FitEngine.local,
     workers: Workers = None,
@@ -314,8 +316,8 @@ def fit(
             model.save(output)
         if kept := len(model.fitted_.kept_rows[0]):
             terminal.line(
-                f"keeps     {kept:,} validation rows, readable, in the file, for exports; "
-                "--keep-rows 0 leaves them out"
+                f"note      the model file contains {kept:,} validation rows in plain "
+                "form, to verify exports; --keep-rows 0 leaves them out"
             )
         terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
         if plot is not None:

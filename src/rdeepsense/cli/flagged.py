@@ -27,8 +27,9 @@ class FlaggedRows:
         if self.flagged:
             counts = some([f"{name} in {count:,}" for name, count in self.inputs.items()])
             terminal.line(
-                f"{self.flagged:,} of {self.rows:,} rows are beyond what the model was trained "
-                f"on, and as unsure as if it knew the training targets alone: {counts}"
+                f"{self.flagged:,} of {self.rows:,} rows are outside of the training data "
+                f"({counts}); "
+                "their uncertainty was widened to that of the training targets"
             )
 
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rdeepsense.cli.columns import inputs_of, is_numeric, report_assumed, report_strays, some
+from rdeepsense.cli.columns import (
+    inputs_of,
+    is_numeric,
+    report_assumed,
+    report_extra,
+    report_strays,
+    some,
+)
 from rdeepsense.cli.reading.dates import source_of, with_dates
 from rdeepsense.cli.reading.numbers import NumbersInText, Strays, numbers_in, read_with
 from rdeepsense.cli.reading.table import Table
@@ -46,8 +53,7 @@ class ModelInputs:
         """Print what was assumed, what is missing though something is there, what is not used."""
         report_assumed(terminal, self.said)
         report_strays(terminal, self.strays)
-        if self.extra:
-            terminal.line(f"{len(self.extra)} columns not used: {some(self.extra)}")
+        report_extra(terminal, self.extra)
 
 
 def model_inputs(

@@ -28,7 +28,7 @@ def inspect(
     overwrite: Overwrite = False,
     json: JsonFile = None,
 ) -> None:
-    """Say what a model file is: inputs, target, figures, choice, calibration, versions, sizes."""
+    """Show a model file: inputs, targets, metrics, settings, calibration, versions and sizes."""
     from rdeepsense import model_file
 
     terminal = Terminal(quiet, json)

@@ -40,7 +40,7 @@ Time = Annotated[
     ),
 ]
 Unit = Annotated[
-    TimeUnit | None, typer.Option("--time-unit", help="Of times that are whole numbers.")
+    TimeUnit | None, typer.Option("--time-unit", help="Unit of times that are whole numbers.")
 ]
 Sensor = Annotated[
     list[str] | None,
@@ -54,7 +54,7 @@ Window = Annotated[
     typer.Option("--window", help="Cut a log into windows of this length, such as 5s or 500ms."),
 ]
 Hop = Annotated[
-    str | None, typer.Option("--hop", help="From window to window; by default a whole window.")
+    str | None, typer.Option("--hop", help="Step between windows (default: no overlap).")
 ]
 Rate = Annotated[
     float | None,
@@ -111,7 +111,7 @@ class LogOptions:
         if self.window is None:
             for option, value in self._others().items():
                 if value:
-                    raise InputError(f"{option}: is for windows of a log; --window 5s cuts them")
+                    raise InputError(f"{option} requires --window (for example --window 5s)")
             return None
         if self.time is None or not self.sensors:
             raise InputError(

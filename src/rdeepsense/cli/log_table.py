@@ -157,7 +157,7 @@ class LogTable:
         y, groups = self.y[test], self.names[test]
         dist = model.predict_dist(self.windows.gather(test))
         scores = score_model(model, dist, y, self.targets, groups)
-        title = f"Held-out figures: {rows['test']:,} windows that no choice has seen"
+        title = f"Held-out metrics: {rows['test']:,} windows, not used in the fit"
         between = self.groups or "recording"
         terminal.table(score_table(title, scores, caption(hasattr(model, "classes_"), between)))
         figures = report_groups(terminal, dist, y, self.targets, between, groups)

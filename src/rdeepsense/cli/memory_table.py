@@ -17,6 +17,7 @@ from rdeepsense.cli.columns import (
     kind_of,
     labels,
     numeric_targets,
+    plural,
     report_left_out,
 )
 from rdeepsense.cli.reading.dates import source_of
@@ -41,8 +42,8 @@ TEST_FRACTION = 0.2
 TEST_GROUPS, MOST_TESTED = 10, 0.3  # of groups that were found
 KNOWN_FRACTION, FEWEST_KNOWN = 0.1, 20  # of the rows of known groups, which test those alone
 GOES_ON = "a time, which goes on beyond that of the training"
-FLAGGED = "told to the network by a flag"
-HOLES = {"auto": FLAGGED, "indicator": FLAGGED, "mean": "filled with the column's mean"}
+FLAGGED = "imputed, with a missing-value indicator"
+HOLES = {"auto": FLAGGED, "indicator": FLAGGED, "mean": "imputed by the column's mean"}
 HOLES["refuse"] = ""
 
 
@@ -260,7 +261,7 @@ class MemoryTable:
         dist, y = model.predict_dist(self.X.filter(test)), self.y[test]
         scores = score_model(model, dist, y, self.targets, groups)
         which = f"{rows['test']:,} rows" if self.time is None else f"the last {rows['test']:,} rows"
-        title = f"Held-out figures: {which} that no choice has seen"
+        title = f"Held-out metrics: {which}, not used in the fit"
         note = caption(hasattr(model, "classes_"), self.groups)
         terminal.table(score_table(title, scores, note))
         figures = report_groups(terminal, dist, y, self.targets, self.groups, groups)
@@ -323,7 +324,7 @@ def _report_rows(
         validated = how if "cross-validation" in how else chose
         counted = rows["train"] + rows["test"]
     repeated = total - counted
-    once = f"; {repeated:,} repeated rows counted as weight" if repeated else ""
+    once = f"; {plural(repeated, 'repeated row')} counted as weight" if repeated else ""
     terminal.line(
         f"used      {rows['train']:,} rows to train, {validated}, "
         f"{rows['test']:,}{of} to test{once}"

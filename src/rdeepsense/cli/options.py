@@ -23,9 +23,7 @@ class Calibrate(StrEnum):
 
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace files that are there; else they are refused.")
-]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite existing files.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Write the figures to this file too; - for stdout.")
 ]
@@ -39,7 +37,9 @@ MissingMarks = Annotated[
 ]
 ForcedInputs = Annotated[
     list[str] | None,
-    typer.Option("--input", help="Column that is an input though it looks like an id; repeatable."),
+    typer.Option(
+        "--input", help="Keep this column as an input even if it looks like an id; repeatable."
+    ),
 ]
 DateParts = Annotated[
     str | None,

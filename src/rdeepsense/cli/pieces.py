@@ -12,7 +12,7 @@ from rdeepsense.batch.memory import rows_at_once
 from rdeepsense.batch.plan import Plan
 from rdeepsense.batch.rows import batches_of, rows_of
 from rdeepsense.batch.tables import as_table
-from rdeepsense.cli.columns import report_assumed, report_strays, some
+from rdeepsense.cli.columns import report_assumed, report_extra, report_strays, some
 from rdeepsense.cli.predict_table import Asked
 from rdeepsense.cli.reading.blocks import BlockedCsv, NotInBlocksError
 from rdeepsense.cli.reading.numbers import NAMED, Strays
@@ -149,8 +149,7 @@ class Said:
         marked = [f"{self._marked:,} cells with {' or '.join(marks)} are missing"] if marks else []
         report_assumed(terminal, [*pieces.said, *marked])
         report_strays(terminal, {n: one for n, one in self._columns.items() if one.cells})
-        if pieces.extra:
-            terminal.line(f"{len(pieces.extra)} columns not used: {some(pieces.extra)}")
+        report_extra(terminal, pieces.extra)
 
 
 def _check_ids(ids: Sequence[str], columns: Sequence[str]) -> None:

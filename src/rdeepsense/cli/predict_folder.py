@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rdeepsense.batch.memory import MIB, rows_at_once
 from rdeepsense.batch.plan import Preparation
 from rdeepsense.batch.rows import input_names
-from rdeepsense.cli.columns import some
+from rdeepsense.cli.columns import report_extra, some
 from rdeepsense.cli.predict_table import Asked, report_tally
 from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.terminal import STDOUT, Terminal
@@ -62,8 +62,7 @@ def predict_folder(
             )
     names = input_names(plan.known, list(table.columns), asked.ids)
     extra = [name for name in table.columns if name not in {*names, *asked.ids}]
-    if extra:
-        terminal.line(f"{len(extra)} columns not used: {some(extra)}")
+    report_extra(terminal, extra)
     rows = rows_at_once(options.memory * MIB, plan.runner, len(names), 8 + len(asked.ids))
     engine = options.engine
     if isinstance(target, Path):

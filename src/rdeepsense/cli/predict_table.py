@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rdeepsense.batch.wanted import Wanted
 from rdeepsense.cli.answerable import report_unanswered
-from rdeepsense.cli.columns import check_known, some
+from rdeepsense.cli.columns import check_known, plural, some
 from rdeepsense.cli.flagged import FlaggedRows
 from rdeepsense.cli.inference import load_model, model_inputs
 from rdeepsense.cli.reading.table import read_table
@@ -84,10 +84,7 @@ def report_tally(terminal: Terminal, tally: Tally) -> None:
     """Say which rows have no answer, and which are beyond what the model was trained on."""
     report_unanswered(terminal, tally.missing)
     if tally.infinite:
-        rows = (
-            "1 row, which holds" if tally.infinite == 1 else f"{tally.infinite:,} rows, which hold"
-        )
-        terminal.line(f"no answer {rows} infinity")
+        terminal.line(f"no answer {plural(tally.infinite, 'row')}: a value is infinite")
     FlaggedRows(tally.answered, tally.flagged, dict(tally.inputs)).report(terminal)
 
 

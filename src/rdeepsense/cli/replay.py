@@ -15,11 +15,11 @@ from rdeepsense.cli.inference import load_model, model_inputs
 from rdeepsense.cli.labelled import target_columns, truth_of
 from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Quiet
 from rdeepsense.cli.reading.table import Table, read_table
-from rdeepsense.cli.reading.times import in_order
+from rdeepsense.cli.reading.times import in_order, times_of
 from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
 from rdeepsense.cli.window_log import labelled_windows
-from rdeepsense.errors import InputError, require
+from rdeepsense.errors import InputError, require, share
 from rdeepsense.files import write_whole
 from rdeepsense.progress import progress_for
 
@@ -38,13 +38,15 @@ def replay(
     table: Annotated[Path, typer.Argument(help=f"Stream with inputs and targets: {TABLE}.")],
     target: Annotated[
         list[str] | None,
-        typer.Option(help="Column with the truth; by default those that the model file names."),
+        typer.Option(
+            help="Column with the actual value; default: those that the model file names."
+        ),
     ] = None,
     time: Annotated[
         str | None, typer.Option(help="Column of times to order rows by; else as in the file.")
     ] = None,
     label_every: Annotated[
-        int, typer.Option(min=1, help="The live model is told every so manyth label.")
+        int, typer.Option(min=1, help="Reveal every Nth label to the live model.")
     ] = 10,
     coverage: Annotated[float, typer.Option(help="What intervals, or sets, promise.")] = 0.9,
     report: Annotated[
@@ -59,14 +61,14 @@ def replay(
     overwrite: Overwrite = False,
     json: JsonFile = None,
 ) -> None:
-    """Replay a stream: the frozen model beside one that learns from every so manyth label.
+    """Replay recorded data: the fixed model beside one that learns from every Nth label.
 
     Each row is predicted before its own label comes. Rows without a label are predicted, neither
     learnt from nor judged.
     """
     terminal = Terminal(quiet, json)
     if not 0 < coverage < 1:
-        raise InputError(f"--coverage {coverage}: must lie between 0 and 1")
+        raise InputError(f"--coverage {coverage}: must lie between 0 and 1{share(coverage)}")
     if report is not None:
         require("matplotlib", "report")
     outputs = {"--report": report, "--state": state, "--json": json}
@@ -78,11 +80,13 @@ def replay(
         if time is not None:
             raise InputError("--time: the model file says which column of a log is its time")
         inputs, y, targets = labelled_windows(terminal, estimator, table, target, missing_mark)
+        times = None
     else:
         targets = target_columns(estimator, target)
-        inputs, y = _rows(terminal, estimator, table, targets, time, missing_mark)
+        inputs, y, times = _rows(terminal, estimator, table, targets, time, missing_mark)
     with stoppable(lambda: "nothing is kept; the same command begins again"):
         told = _replayed(estimator, inputs, y, label_every, coverage, state, quiet)
+    told = replace(told, times=times, timed_by=time or "")
 
     from rdeepsense.experiments.report.replay_page import replay_page, replay_table
 
@@ -109,8 +113,8 @@ def _rows(
     targets: list[str],
     time: str | None,
     missing_mark: list[str] | None,
-) -> tuple[Any, NDArray[np.generic]]:
-    """Read the rows of a table that can be answered, in order, and their truth."""
+) -> tuple[Any, NDArray[np.generic], NDArray[Any] | None]:
+    """Read the rows that can be answered, in order, with their actual values and times."""
     read = read_table(table, missing_mark or [])
     check_known(read.frame, targets, "--target")
     if time is not None:
@@ -120,7 +124,9 @@ def _rows(
     found.report(terminal)
     answered = answerable(estimator, found.values)
     report_unanswered(terminal, int((~answered).sum()))
-    return rows_of(found.values, answered), _truth(estimator, read, targets)[answered]
+    truth = _truth(estimator, read, targets)[answered]
+    times = None if time is None else times_of(read.frame, time).to_numpy()[answered]
+    return rows_of(found.values, answered), truth, times
 
 
 def _replayed(

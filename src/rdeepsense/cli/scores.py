@@ -125,7 +125,7 @@ def score_table(title: str, scores: Mapping[str, Scores], note: str | None = Non
 
 def caption(classes: bool, groups: str | None) -> str:
     """Return how to read the closing table."""
-    between = f", between the values of {groups}" if groups else ""
+    between = f", clustered by {groups}" if groups else ""
     text = f"± one standard error{between}."
     if not classes:
         text += " floor: the deviation area that a perfect model has on average with so many rows."

@@ -37,8 +37,14 @@ class Terminal:
         self._console.print(printable(text), soft_wrap=True)
 
     def table(self, table: Table) -> None:
-        """Print a table, no wider than the terminal."""
-        self._console.print(table)
+        """Print a table, no wider than the terminal; without blanks at the ends where piped."""
+        if self._console.is_terminal:
+            self._console.print(table)
+            return
+        with self._console.capture() as captured:
+            self._console.print(table)
+        lines = [line.rstrip() for line in captured.get().splitlines()]
+        self._console.print("\n".join(lines), soft_wrap=True)
 
 
 def new_table(title: str, columns: list[str], caption: str | None = None) -> Table:

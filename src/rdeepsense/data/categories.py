@@ -161,7 +161,10 @@ def check_categorical(categorical: Any) -> None:
 def coded(columns: Columns, encoding: Encoding) -> NDArray[Any]:
     """Return the table as numbers, with codes of levels."""
     if len(columns.values) != encoding.inputs:
-        raise InputError(f"X has {len(columns.values)} columns, the model takes {encoding.inputs}")
+        count = len(columns.values)
+        raise InputError(
+            f"X has {count} column{'s' * (count != 1)}, the model takes {encoding.inputs}"
+        )
     numbers = [columns.numbers(k) for k in encoding.numbers]
     single = bool(numbers) and all(part.dtype == np.float32 for part in numbers)
     rows = len(columns.objects(0)) if not numbers else len(numbers[0])

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from rdeepsense.arrays import Booleans, Floats
-from rdeepsense.data.kinds import NUMBERS, plain, unmasked
+from rdeepsense.data.kinds import NUMBERS, plain
+from rdeepsense.data.names import of_target
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import InputError
 from rdeepsense.refusal import unanswerable
@@ -72,12 +73,13 @@ def gaps_of(X: NDArray[Any]) -> Booleans:
     return found
 
 
-def check_filled(X: NDArray[Any]) -> None:
+def check_filled(X: NDArray[Any], names: Sequence[str] | None = None) -> None:
     """Refuse a column, or a channel of windows, that has no value to take the mean of."""
     empty = np.flatnonzero(np.isnan(X).all(tuple(range(X.ndim - 1))))
     if len(empty):
         part = "column" if X.ndim == 2 else "channel"
-        raise InputError(f"{part} {empty[0]} of X has no value at all, so it has no mean")
+        named = empty[0] if names is None else repr(names[empty[0]])
+        raise InputError(f"{part} {named} of X has no value at all; leave it out")
 
 
 def check_targets(y: ArrayLike | None, rows: int) -> Floats:
@@ -101,7 +103,7 @@ def check_targets(y: ArrayLike | None, rows: int) -> Floats:
     if array.ndim not in (1, 2):
         raise InputError(f"y has {array.ndim} axes; accepted: (rows,) or (rows, outputs)")
     check_length("y", len(array), rows)
-    _check_finite(array.reshape(rows, -1), "y")
+    _check_finite(array.reshape(rows, -1), "y", of_target(y))
     return array
 
 
@@ -141,9 +143,10 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> Floats | None:
     """Check weights: one number per row, none negative, not all zero."""
     if sample_weight is None:
         return None
-    weight = np.asarray(unmasked(sample_weight), dtype=np.float64)
-    if weight.ndim != 1:
-        raise InputError(f"sample_weight has {weight.ndim} axes; accepted: one number per row")
+    given = plain("sample_weight", sample_weight, NUMBERS)
+    if given.ndim != 1:
+        raise InputError(f"sample_weight has {given.ndim} axes; accepted: one number per row")
+    weight = given.astype(np.float64)
     check_length("sample_weight", len(weight), rows)
     if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
         raise InputError("sample_weight must be finite, not negative and not all zero")
@@ -199,9 +202,11 @@ def _check_finite(
         return
     row, place, value = first
     if len(place) > 1:
-        where = f"time {place[0]}, channel {place[1]}"
+        where = f", time {place[0]}, channel {place[1]}"
+    elif names is not None:
+        where = f", column {names[place[0]]!r}"
     else:
-        where = f"column {place[0] if names is None else repr(names[place[0]])}"
+        where = f", column {place[0]}" if name == "X" or array.shape[1] > 1 else ""
     what = "NaN" if np.isnan(value) else "infinity"
     hint = ""
     if name == "X" and what == "NaN" and missing == "refuse":
@@ -212,5 +217,5 @@ def _check_finite(
         hint = "; no training row lacked a value there, so the model does not know what it means"
     raise InputError(
         f"{name} contains NaN or infinity in {bad_rows} of {len(array)} rows, first {what} in row "
-        f"{row}, {where}; finite numbers are accepted{hint}"
+        f"{row}{where}; finite numbers are accepted{hint}"
     )

@@ -21,7 +21,7 @@ from rdeepsense.deploy.graph_hidden import check_hidden
 from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.distributions import Gaussian, StudentT
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, share
 from rdeepsense.fitting.fitted import Fitted
 
 
@@ -34,7 +34,7 @@ def fold_live(
     """Take what C needs beside a stored network; refuse a model that cannot learn there."""
     _check(fitted, network)
     if not 0 < coverage < 1:
-        raise InputError(f"coverage = {coverage!r}; accepted: between 0 and 1")
+        raise InputError(f"coverage = {coverage!r}; accepted: between 0 and 1{share(coverage)}")
     assert fitted.target_scaler is not None
     unit = fitted.network.head.unit()
     if not isinstance(unit, Gaussian | StudentT):
@@ -60,6 +60,7 @@ def triangular(turned: Floats) -> Floats:
 def _check(fitted: Fitted, network: FloatNetwork | Int8Network | StoredGraph) -> None:
     if fitted.target.is_classes:
         dense = ', and to="onnx" with features=True gives a host what it needs'
+        dense += '; to="web" learns on from classes of windows alone'
         raise InputError(
             "live=True is for numbers, and this model predicts classes; model.live() learns on in "
             f"Python{'' if isinstance(network, StoredGraph) else dense}"

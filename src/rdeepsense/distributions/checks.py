@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rdeepsense.arrays import Booleans, Floats
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, share
 
 Seed = np.random.Generator | int
 
@@ -54,7 +54,8 @@ def numbers(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 def fractions(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
     values = numbers(name, value, shape)
-    refuse(name, values, (values < 0) | (values > 1), "between 0 and 1")
+    meant = share(values.flat[values.argmax()].item()) if values.size else ""
+    refuse(name, values, (values < 0) | (values > 1), f"between 0 and 1{meant}")
     return values
 
 

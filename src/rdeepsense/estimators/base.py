@@ -88,7 +88,7 @@ class DistributionEstimator(BaseEstimator):
     keep_rows : how many validation rows the model file may carry, for export; 0 leaves them out.
     device : "auto", "cpu", "cuda" or "cuda:N".
     random_state : seed of everything random; equal seeds give equal bits on one machine.
-    verbose : show progress when at a terminal.
+    verbose : show progress: a bar at a terminal, elsewhere a line now and then after two seconds.
     """
 
     missing: str = "auto"

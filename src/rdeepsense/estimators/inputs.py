@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,11 +25,14 @@ from rdeepsense.data.checks import (
 )
 from rdeepsense.data.dates import first_columns, further_columns
 from rdeepsense.data.findings import Finding
-from rdeepsense.data.kinds import check_table, unmasked
+from rdeepsense.data.kinds import check_table, columns_of, unmasked
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import Encoding
-from rdeepsense.errors import InputError
+from rdeepsense.errors import ColumnWarning, InputError
 from rdeepsense.networks import Shape
+
+EXACT = 2.0**53  # whole numbers below are told apart as float64
+SOME, LISTED = 10_000, 5  # rows that are looked at, columns that are named
 
 
 @dataclass(frozen=True)
@@ -75,9 +80,10 @@ def first_inputs(
     names = feature_names(estimator)
     resolved = resolved_missing(missing, array)
     check_values(array, resolved, names)
+    _warn_of_merged(X, array, names)
     gaps = None if resolved == "refuse" else gaps_of(array)
     if gaps is not None:
-        check_filled(array)
+        check_filled(array, names)
     if resolved == "indicator" and gaps is not None and gaps.any():
         encoding = Encoding(array.shape[1]) if encoding is None else encoding
         flagged = tuple(k for k in encoding.numbers if gaps[k])
@@ -85,6 +91,26 @@ def first_inputs(
     return array, KnownInputs(
         array.shape[1:], resolved, encoding, gaps, dated=dated, left_out=left_out
     )
+
+
+def _warn_of_merged(X: ArrayLike, array: NDArray[Any], names: Sequence[str] | None) -> None:
+    """Name the columns of whole numbers, some of which are one and the same as a float64."""
+    large = np.abs(array[:SOME]).max(0) >= EXACT if array.ndim == 2 else np.zeros(0)
+    if not large.any():
+        return
+    columns = [column for _, column in columns_of(X)] or list(np.asarray(X)[:SOME].T)
+    lost = [
+        str(k) if names is None else repr(names[k])
+        for k in map(int, np.flatnonzero(large))
+        if len(set(islice(columns[k], SOME))) > len(set(array[:SOME, k].tolist()))
+    ]
+    if lost:
+        warnings.warn(
+            f"X, column{'s' * (len(lost) > 1)} {', '.join(lost[:LISTED])}: some whole numbers "
+            "beyond 2**53 are equal as float64; subtract an offset first",
+            ColumnWarning,
+            stacklevel=2,
+        )
 
 
 def further_inputs(estimator: BaseEstimator, X: ArrayLike, known: KnownInputs) -> NDArray[Any]:
@@ -134,6 +160,15 @@ def _checked(
     estimator: BaseEstimator, X: Any, shape: Shape | None, encoding: Encoding | None
 ) -> NDArray[Any]:
     """Return X as floats; `shape` is that of known rows, None in a fit."""
+    try:
+        return _read(estimator, X, shape, encoding)
+    except ValueError as error:  # of scikit-learn, whose words are known
+        raise error if isinstance(error, InputError) else InputError(str(error)) from error
+
+
+def _read(
+    estimator: BaseEstimator, X: ArrayLike, shape: Shape | None, encoding: Encoding | None
+) -> NDArray[Any]:
     options: dict[str, Any] = {
         "dtype": (np.float64, np.float32),
         "ensure_all_finite": False,

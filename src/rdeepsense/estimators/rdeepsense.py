@@ -17,7 +17,7 @@ from rdeepsense.data import checks, names
 from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.calibrated import CalibratedEstimator
-from rdeepsense.estimators.effort import settled, widths
+from rdeepsense.estimators.effort import QUICK_FOLDS, QUICK_STEPS, settled, widths
 from rdeepsense.estimators.faces import (
     Classifier,
     Regressor,
@@ -30,6 +30,7 @@ from rdeepsense.fitting.distillation_set import Teacher, distillation_set
 from rdeepsense.fitting.epistemic import TOTALS
 from rdeepsense.fitting.passes import Passes, Sampled, Single, matched
 from rdeepsense.fitting.spec import FitSpec
+from rdeepsense.fitting.window_ladder import is_dear
 from rdeepsense.heads import regression_heads
 
 if TYPE_CHECKING:
@@ -147,7 +148,10 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         if budget is not None and not isinstance(budget, DeviceBudget):
             raise InputError(f"budget = {budget!r} is no budget; accepted: None, rdeepsense.Budget")
         spec = replace(super()._spec(), input_drop_prob=self.input_drop_prob, budget=self.budget)
-        return replace(spec, laplace=True, leaves_groups_out=True)
+        spec = replace(spec, laplace=True, leaves_groups_out=True)
+        if self.effort == "quick" and is_dear(spec.architecture):
+            return replace(spec, most_steps=QUICK_STEPS, group_folds=QUICK_FOLDS)
+        return spec
 
     def _either(self, X: ArrayLike, samples: int | None, epistemic: str | None) -> AnyDistribution:
         if epistemic is None:

@@ -27,7 +27,7 @@ def compare(
     X: ArrayLike,
     y: ArrayLike,
     methods: Methods = METHODS,
-    splits: int = 5,
+    splits: int = 3,
     test_fraction: float = 0.1,
     groups: ArrayLike | None = None,
     random_state: int = 0,
@@ -46,18 +46,21 @@ def compare(
     Parameters
     ----------
     methods : names: RDeepSense, RDeepSense-MCk, RDeepSense-quick, MCDrop-k, MCDrop-k-paper,
-        SSP-k, GP, and of other libraries CatBoost and NGBoost (extra `peers`). An object of your
-        own takes part too, as it is or in a pair or mapping with its name. It needs `fit(X, y)` and
-        one of `predict_dist(X)`, `pred_dist(X)`, `predict(X, return_std=True)`, `predict_proba(X)`
-        for classes, `predict_interval(X, coverage)`, `predict(X, quantiles=[...])`; a copy of it
-        is fitted on each split. Intervals alone have no NLL and no CRPS.
+        SSP-k, GP, and of other libraries CatBoost and NGBoost (extra `peers`). By default those
+        whose fits take seconds: RDeepSense-quick, MCDrop-20 and SSP-5; the search of RDeepSense
+        takes minutes. An object of your own takes part too, as it is or in a pair or mapping with
+        its name. It needs `fit(X, y)` and one of `predict_dist(X)`, `pred_dist(X)`,
+        `predict(X, return_std=True)`, `predict_proba(X)` for classes,
+        `predict_interval(X, coverage)`, `predict(X, quantiles=[...])`; a copy of it is fitted on
+        each split. Intervals alone have no NLL and no CRPS.
     test_fraction : share of the rows that each split keeps for its test.
     groups : a user or record per row; rows of one group, like rows with equal inputs, are never
         divided between training and test, nor between training and validation.
     hidden, epochs : the layers and the training of every network; "auto" lets methods that leave it
         open choose (the others have two layers of 64), and None follows the recipe.
     task : "regression", "classification" or "auto", which takes text and yes/no as classes.
-    progress : a display of your own; by default one at a terminal, unless `verbose` is False.
+    progress : a display of your own; by default a bar at a terminal, elsewhere a line now and then,
+        unless `verbose` is False.
     engine : where the fits are done: None, one after the other in this process; "local", a process
         for each core; "joblib", the backend of `joblib.parallel_config`; "ray"; or an engine such
         as `rds.Local(jobs)` and `rds.Ray(address=...)`. The figures do not depend on it.

@@ -62,8 +62,10 @@ def _run_here(cells: Sequence[CompareCell], splits: int, display: Progress) -> l
     """Run one after the other; an error is raised as it is."""
     trials = []
     for number, cell in enumerate(cells):
+        # Methods differ in time: how much is left is known once each has been fitted.
+        done = 0 if cell.split == 0 and splits > 1 else number
         display.update(
-            number, f"split {cell.split + 1} of {splits}, fitting {cell.methods[0].family}"
+            done, f"split {cell.split + 1} of {splits}, fitting {cell.methods[0].family}"
         )
         trials.append(cell.run())
     display.update(len(cells), "all methods fitted")

@@ -80,7 +80,7 @@ def ladder_within(
     if not dense:
         least = Dense(layers[0])
         need = need_of(spec, least, shape, outputs, encoding)
-        raise InputError(f"{_told(budget, least, need)}, and is the smallest that is tried")
+        raise InputError(f"{_told(budget, least, need)}; no smaller network is tried")
     if rows < FEW_ROWS:
         return (dense[-1],)
     found: list[Architecture] = [dense[-1]]
@@ -113,4 +113,4 @@ def _thinned(layers: list[Widths]) -> list[Widths]:
 
 
 def _told(budget: DeviceBudget, architecture: Architecture, need: Need) -> str:
-    return f"budget = {budget!r} is too small: {architecture!r} needs {budget.words(need)}"
+    return f"the budget is too small for {architecture!r}, which needs {budget.words(need)}"

@@ -1,9 +1,10 @@
 """One bank of the winner, in which each network has a fold of whole groups hidden from it.
 
 Rows held out at random make intervals honest for rows of known groups. For a new one, the winner is
-trained once more as K = min(groups, 8) networks side by side, each without a K-th of the groups
-(`folds.fold_weights`), and each row is predicted by the network that did not see its group. The
-networks are kept at the step whose NLL on hidden groups is least on average, and the model itself
+trained once more as K = min(groups, 8) networks side by side (3 in a quick fit of DeepSense), each
+without a K-th of the groups (`folds.fold_weights`), and each row is predicted by the network that
+did not see its group. The networks are kept at the step whose NLL on hidden groups is least on
+average, and the model itself
 is then trained on all groups up to that step. It costs one training of K networks and one of one.
 
 Where candidates were already compared by folds of whole groups (few rows), those networks serve.
@@ -25,7 +26,7 @@ from rdeepsense.fitting.left_out import LeftOut, LeftOutFold
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.trainer import HeldOutPredictions, TrainedModel, Trainer
 
-FEWEST_GROUPS, MOST_FOLDS = 3, 8
+FEWEST_GROUPS = 3
 MOST_ROWS = 50_000  # that the bank is trained on
 STOPPED = "none was left out: the training was stopped before"
 
@@ -46,7 +47,7 @@ def leave_groups_out(trainer: Trainer, trained: TrainedModel) -> TrainedModel:
     if few := len(part) < len(rows.rows):  # for as many steps
         longer = math.ceil(length.epochs * len(rows.rows) / len(part))
         length = replace(length, epochs=longer)
-    count = min(part.blocks, MOST_FOLDS)
+    count = min(part.blocks, spec.group_folds)
     fold = part.folds(count, rows.seed, rows.labels)
     scaled = trainer.training_rows(part, trained.target_scaler)
     inside, outside = fold_weights(scaled, fold, spec.members, 1, count)

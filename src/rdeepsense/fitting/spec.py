@@ -47,8 +47,10 @@ class FitSpec:
     max_seconds: float | None = None  # after which no further training is begun
     budget: DeviceBudget | None = None  # of the device; candidates are judged in its form
     leaves_groups_out: bool = False  # whether to calibrate on groups that were left out
+    group_folds: int = 8  # the most networks that each have a part of the groups left out
     laplace: bool = False  # whether to learn what the rows leave open about the last layer
     epochs: int | None = None
+    most_steps: int | None = None  # of a training, where `epochs` is None
     batch_size: int | None = None
     learning_rate: float | None = None
     weight_decay: float = 1e-2

@@ -105,7 +105,8 @@ class ClassTarget:
         present = np.unique(labels if weight is None else labels[weight > 0])
         if len(present) < 2:
             raise InputError(
-                f"y holds one class only ({present[0]!r}); a classifier needs two classes or more"
+                f"y holds one class only ({present[0].item()!r}); a classifier needs two "
+                "classes or more"
             )
         found = cls(np.unique(labels))
         return found, found._numbers(labels)

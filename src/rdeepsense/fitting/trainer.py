@@ -36,6 +36,7 @@ from rdeepsense.fitting.target import Target
 from rdeepsense.heads import head_named
 from rdeepsense.networks.architecture import built
 from rdeepsense.networks.units import tell_units
+from rdeepsense.progress import Lines, Progress, progress_for
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
@@ -107,6 +108,10 @@ class Trainer:
         self.about = ""  # said before what is shown of the progress
         self._is_first = True  # whether no bank was trained yet
         self._began = time.monotonic()
+        self._display: Progress | None = None  # one for all banks, so that lines come seldom
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_display": None}  # which has a thread
 
     @property
     def row_count(self) -> int:
@@ -182,6 +187,7 @@ class Trainer:
                 seed=self.rows.seed,
                 epochs=spec.epochs if length is None else length.epochs,
                 batch_size=spec.batch_size or (None if length is None else length.batch_size),
+                most_steps=spec.most_steps,
             ),
             stop_at=stop_at,
             together=folds * spec.members if folds > 1 else 1,
@@ -224,9 +230,11 @@ class Trainer:
         title: str,
     ) -> tuple[list[StochasticNetwork], TrainingRecord]:
         """Train networks where this trainer trains."""
-        decay, verbose = self.spec.weight_decay, self.spec.verbose
+        if not isinstance(self._display, Lines):  # a bar serves one run
+            self._display = progress_for(self.spec.verbose)
+        decay, display = self.spec.weight_decay, self._display
         return train_networks(
-            networks, rule, decay, rows, held, schedule, checkpoint, verbose, title
+            networks, rule, decay, rows, held, schedule, checkpoint, title=title, display=display
         )
 
     def _checkpoint(

@@ -60,6 +60,8 @@ class Replayed:
     observed: Booleans  # (rows,), whether the live model was told
     alarm: int | None  # rows that had come when the alarm rang
     is_classes: bool
+    times: NDArray[Any] | None = None  # of each row
+    timed_by: str = ""  # what the times are called
 
 
 def replay(
@@ -71,7 +73,7 @@ def replay(
     live: Live | None = None,
     seen: Callable[[int], None] = lambda rows: None,
 ) -> Replayed:
-    """Replay rows in their order, telling a live model every so manyth label.
+    """Replay rows in their order, telling a live model every Nth label.
 
     Rows without a label, NaN or None, are predicted, neither learnt from nor judged. The tracker on
     the frozen model takes the step that `Rates` has by default.
@@ -80,7 +82,7 @@ def replay(
     ----------
     model : a fitted model that can be live.
     X, y : rows as the model takes them, and their labels.
-    every : of the rows with a label the first, and every so manyth after it, are observed.
+    every : of the rows with a label the first, and every Nth after it, are observed.
     live : how the model is live, by default `model.live()`; it has learnt the stream afterwards.
     seen : is called with the number of rows after each.
     """

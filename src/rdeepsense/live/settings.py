@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rdeepsense.adaptation.rates import ABOVE_0, BELOW_1, Rates, is_real
 from rdeepsense.data.checks import check_choice
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, share
 
 LABELS = ("some", "all", "none")
 FALSE_ALARMS = 0.01
@@ -34,7 +34,8 @@ class Settings:
         for name, kind, least, most, accepted in kinds:
             value = getattr(self, name)
             if not is_real(value) or not least <= value <= most or kind(value) != value:
-                raise InputError(f"{name} = {value!r:.60}; accepted: {accepted}")
+                meant = share(value) if most == BELOW_1 else ""
+                raise InputError(f"{name} = {value!r:.60}; accepted: {accepted}{meant}")
             object.__setattr__(self, name, kind(value))
 
     @classmethod

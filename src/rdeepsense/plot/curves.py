@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEVELS = (*(k / 20 for k in range(1, 20)), 0.98, 0.99)
-BAND = 0.95  # of true models lie inside, at each level by itself
+BAND = 0.95  # of calibrated models lie inside, at each level by itself
 BINS = 10
 MOST_POINTS = 1_000  # of a curve
 FEWEST = 0.1  # of the rows: the risk of fewer is mostly chance
@@ -47,7 +47,7 @@ def calibration(dist: AnyDistribution, y: npt.ArrayLike, ax: Axes | None = None)
         low, high = binomial_band(stated, truth.size)
         label = ("stated coverage (%)", "observed coverage (%)")
     axes.fill_between(100 * stated, 100 * np.clip(low, 0, 1), 100 * np.clip(high, 0, 1),
-                      color=GREY, alpha=0.3, linewidth=0, label="95 % of true models")  # fmt: skip
+                      color=GREY, alpha=0.3, linewidth=0, label="95 % if calibrated")  # fmt: skip
     axes.plot(100 * stated, 100 * share, color=BLUE, marker="o", markersize=4.5, linewidth=1.8,
               label=f"this model, {truth.size:,} rows")  # fmt: skip
     axes.set_xlim(0, 100.5)

@@ -1,1 +1,1 @@
-"""A page about a fitted model: may it be trusted, where not, and what it goes by."""
+"""A page about a fitted model: its calibration, where it fails, and which inputs matter."""

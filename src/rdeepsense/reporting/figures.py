@@ -27,17 +27,17 @@ MOST_CLASSES = 12
 
 
 def calibration(subject: Subject, prefix: str) -> Picture:
-    """Draw stated against observed probabilities with the band of a true model."""
+    """Draw stated against observed probabilities with the band of an ideal model."""
     caption = (
-        "On the diagonal the model says what is true; the grey band is where a true model would be "
-        "with so many independent rows. Below it the model is too sure of itself, above it too "
-        "modest."
+        "On the diagonal the model is perfectly calibrated; the gray band contains 95 % of "
+        "perfectly calibrated models with so many independent rows. Below it the model is "
+        "overconfident, above it underconfident."
     )
     held, stated = 100 * subject.held.mean(), 100 * subject.stated.mean()
-    what = "are right" if subject.is_classes else "of the 90 % intervals hold"
+    what = "are right" if subject.is_classes else "of the values lie in the 90 % intervals"
     return Picture(
         f"{prefix}-calibration",
-        f"{subject.name}: does it say what is true?",
+        f"{subject.name}: is it calibrated?",
         caption,
         "",
         (Panel("", partial(_calibration, subject=subject), SIZE),),
@@ -53,7 +53,7 @@ def risk(subject: Subject, prefix: str) -> Picture:
     percent, unit = (100.0, " %") if subject.is_classes else (1.0, f" {subject.unit}".rstrip())
     return Picture(
         f"{prefix}-risk",
-        f"{subject.name}: does it know where it errs?",
+        f"{subject.name}: is it less certain where it is wrong?",
         "The error of the rows that are kept as those it is least sure of are refused. A curve "
         "that falls means that its uncertainty knows where the errors are; the dashed one is the "
         "best that could be.",
@@ -104,7 +104,7 @@ def bands(subject: Subject, prefix: str) -> Picture:
 def parts(
     subject: Subject, shares: Sequence[Share], prefix: str, name: str, by: str, caption: str
 ) -> Picture:
-    """Draw the share that held in each part of the rows, on the band of a true model."""
+    """Draw the share that held in each part of the rows, with the band of calibrated models."""
     off = [one for one in shares if one.is_off]
     what = "right" if subject.is_classes else "inside the 90 % interval"
     worst = max(shares, key=lambda one: abs(one.share - one.stated))
@@ -115,8 +115,8 @@ def parts(
         "",
         (Panel("", partial(_parts, shares=shares, label=f"rows {what} (%)"),
                (4.8, 1.3 + 0.27 * len(shares))),),
-        says=f"{len(off)} of {len(shares)} parts are outside of the band of a true model; furthest "
-        f"is {worst.label} with {100 * worst.share:.0f} %.",
+        says=f"{len(off)} of {len(shares)} parts are outside of the band of a calibrated model; "
+        f"furthest is {worst.label} with {100 * worst.share:.0f} %.",
     )  # fmt: skip
 
 
@@ -129,8 +129,9 @@ def over_time(subject: Subject, shares: Sequence[Share], prefix: str) -> Picture
     return Picture(
         f"{prefix}-time",
         f"{subject.name}: {'accuracy' if subject.is_classes else 'coverage'} by {subject.timed_by}",
-        "Blocks of equal numbers of rows, on the band of a true model. A step or a slope is a "
-        "model that no longer fits" + ("; the dotted line is where it began." if changed else "."),
+        "Blocks with equal numbers of rows, and the band of a perfectly calibrated model. A step "
+        "or a trend means that the model no longer fits the data"
+        + ("; the dotted line is where it began." if changed else "."),
         "",
         (Panel("", partial(_over_time, subject=subject, shares=shares,
                            at=drift.row if changed and drift is not None else None,
@@ -181,7 +182,7 @@ def _over_time(
         for key in ("low", "high", "stated", "share")
     )
     axes.fill_between(middles, low, high, color=GREY, alpha=0.35, linewidth=0,
-                      label="95 % of true models")  # fmt: skip
+                      label="95 % if calibrated")  # fmt: skip
     axes.plot(middles, stated, color=GREY, linewidth=1.2, label="as stated")
     axes.plot(middles, share, color=BLUE, marker="o", markersize=4.5, linewidth=1.5,
               label="this model")  # fmt: skip

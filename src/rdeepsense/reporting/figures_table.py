@@ -15,7 +15,7 @@ NUMBERS = {
     "rmse": "root mean squared error",
     "nll": "negative log-likelihood (nats)",
     "crps": "CRPS",
-    "coverage_90": "90 % intervals that hold",
+    "coverage_90": "coverage of 90 % intervals",
     "sharpness": "mean stated standard deviation",
     "deviation_area": "deviation area",
 }
@@ -46,11 +46,11 @@ def figures_table(subject: Subject) -> TextTable:
         lines.append(
             [f"{name}{unit}", with_error(found[key], error, key in SHARES), ideal.get(key, "")]
         )
-    between = f", between the values of {subject.grouped_by}" if subject.groups is not None else ""
+    between = f", clustered by {subject.grouped_by}" if subject.groups is not None else ""
     return TextTable(
         f"{subject.name}: figures on {len(subject.truth):,} rows",
         f"± one standard error{between}.",
-        ["figure", "value", "a true model"],
+        ["figure", "value", "ideal"],
         lines,
     )
 

@@ -33,10 +33,9 @@ def importance(
     draw = partial(_importance, found=shown, names=names)
     return Picture(
         f"{prefix}-importance",
-        f"{subject.name}: what it goes by",
-        f"The rise of the NLL where an input is taken from another row, mean of {SHUFFLES} "
-        f"shufflings; bars are two standard errors over rows. Around 0 an input is not used, or "
-        f"others say the same.{more}",
+        f"{subject.name}: which inputs matter",
+        f"Increase in NLL when one input is shuffled (mean of {SHUFFLES} shuffles); bars are two "
+        f"standard errors over rows. Near 0 the input is unused or redundant.{more}",
         "",
         (Panel("", draw, (4.8, 1.3 + 0.27 * len(shown))),),
         says=f"The most important input is {first}, {shown[0].increase:.3g} nats.",

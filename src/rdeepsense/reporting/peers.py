@@ -1,4 +1,4 @@
-"""A model beside a constant and boosted trees: is the network worth its trouble?
+"""A model beside a constant and boosted trees: is the network better than simple models?
 
 All are judged on the same rows. The constant is the Gaussian, or the frequencies, of the training
 targets; the trees are scikit-learn's, stopped and calibrated on a part of the training rows. Of
@@ -32,7 +32,7 @@ SHOWN = {
     "crps": "CRPS",
     "accuracy": "accuracy",
     "brier": "Brier score",
-    "coverage_90": "90 % intervals that hold",
+    "coverage_90": "coverage of 90 % intervals",
     "sharpness": "mean stated std",
     "ece": "calibration error",
     "nll": "NLL",
@@ -132,8 +132,8 @@ def peers_table(peers: Peers, target: str, where: str) -> TextTable:
     )
 
 
-def peers_words(peers: Peers, target: str) -> str:
-    """Say in a sentence whether the model is worth its trouble."""
+def peers_words(peers: Peers, target: str, where: str) -> str:
+    """Say in a sentence whether the model is better than simple ones."""
     found = {one.method: one for one in peers.records if one.target == target}
     told = []
     for method in (CONSTANT, TREES):
@@ -142,10 +142,12 @@ def peers_words(peers: Peers, target: str) -> str:
             continue
         size = with_error(abs(one.behind), one.behind_error)
         if abs(one.behind) <= 2 * (one.behind_error or 0.0):
-            told.append(f"not told apart from {method} ({size} nats)")
+            told.append(f"does not differ significantly from {method} ({size} nats)")
         else:
-            told.append(f"{size} nats {'better' if one.behind > 0 else 'worse'} than {method}")
-    return f"By its NLL, the model is {' and '.join(told)}." if told else ""
+            told.append(f"is {size} nats {'better' if one.behind > 0 else 'worse'} than {method}")
+    return (
+        f"On {peers.rows:,} rows {where}: by NLL, the model {' and '.join(told)}." if told else ""
+    )
 
 
 def features(rows: NDArray[Any]) -> NDArray[Any]:

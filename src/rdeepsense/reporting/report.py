@@ -29,7 +29,7 @@ from rdeepsense.reporting.verdict import Constant, Verdict, judge_each
 
 FEWEST_ROWS = 20
 TRAIN = "of this page, the simple ones fitted on the training rows given"
-FIT = "that fit kept for its closing figures"
+FIT = "held out by the fit, not those of this page"
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def report(
     )
     called = ", ".join(names)
     return ModelReport(
-        title or f"{fitted.method}: may its predictions of {called} be trusted?",
+        title or f"{fitted.method}: can you trust its predictions of {called}?",
         " ".join(filter(None, (about, f"{len(rows):,} labelled rows."))),
         verdicts,
         sections(material),

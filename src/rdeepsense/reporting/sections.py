@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense import __version__
 from rdeepsense.distributions import Categorical
 from rdeepsense.estimators.loading import Estimator
 from rdeepsense.experiments.report.blocks import Banner, Block, Heading, Section, Text
@@ -32,8 +33,8 @@ STD = (
     "its certainty is not to be trusted, even if it is right on average."
 )
 RANGE = (
-    "Of rows chosen by their truth even a true model misses more at the ends: look for what "
-    "differs from one side to the other."
+    "Among rows with extreme actual values even a perfectly calibrated model misses more: look for "
+    "what differs from one side to the other."
 )
 NOT_OF_WINDOWS = (
     "Of windows a whole channel is taken from another window. Predictions along an input, averaged "
@@ -65,12 +66,12 @@ class Material:
 def sections(material: Material) -> list[Section]:
     """Return the whole page."""
     per_target = (
-        ("calibration", "May it be trusted?", _trust),
-        ("parts", "Where is it off?", _parts),
+        ("calibration", "Calibration", _trust),
+        ("parts", "Where does it fail?", _parts),
         ("errors", "What are its errors like?", _errors),
-        ("surprises", "Which rows surprise it?", _surprises),
-        ("inputs", "What does it go by?", _inputs),
-        ("peers", "Is it worth its trouble?", _peers),
+        ("surprises", "Largest surprises", _surprises),
+        ("inputs", "Which inputs matter?", _inputs),
+        ("peers", "Is it better than simple models?", _peers),
     )
     found = [Section("verdict", "Verdict", None, tuple(_verdict(material)))]
     for name, title, make in per_target:
@@ -123,7 +124,7 @@ def _parts(material: Material, place: int) -> list[Block]:
         by_range = shares.by_value(subject, np.asarray(subject.truth, np.float64))
         found += [
             (by_std, "std", f"stated standard deviation{unit}", STD),
-            (by_range, "range", f"range of the truth{unit}", RANGE),
+            (by_range, "range", f"range of the actual value{unit}", RANGE),
         ]
     blocks: list[Block] = [
         figures.parts(subject, own, prefix, *told) for own, *told in found if own
@@ -183,7 +184,7 @@ def _peers(material: Material, place: int) -> list[Block]:
     known = list(dict.fromkeys(one.target for one in peers.records))
     target = name if name in known else known[place]
     table = peers_table(peers, target, material.compared)
-    return [Text(peers_words(peers, target)), table]
+    return [Text(peers_words(peers, target, material.compared)), table]
 
 
 def _flagged(material: Material) -> str:
@@ -204,13 +205,15 @@ def _model(material: Material) -> list[Block]:
     inputs = "channels" if material.rows.ndim == 3 else "inputs"
     calibration = fitted.calibration
     factor = "" if calibration is None else f", factor {calibration.summary():.3g}"
+    head = type(fitted.network.head).__name__.removesuffix("Head").lower()
     facts = (
         f"{fitted.method}, trained on {training.rows:,} rows, validated on "
         f"{training.validation_rows:,} ({training.validated}), seed {training.seed}.",
+        f"Network with a {head} head; this page was written by rdeepsense {__version__}.",
         f"{fitted.inputs.shape[-1]:,} {inputs}; missing values: {fitted.inputs.missing}.",
         f"Calibrated by {'nothing' if calibration is None else type(calibration).__name__.lower()}"
         f"{factor}.",
-        "Rows that the model was trained on flatter it: what this page says is true of rows that "
-        "it has not seen.",
+        "Metrics on training rows are too optimistic; use this page only with data that the model "
+        "has not seen.",
     )
     return [Text("What the page is about:", facts)]

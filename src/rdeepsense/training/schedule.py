@@ -69,8 +69,11 @@ class Schedule:
         seed: int,
         epochs: int | None = None,
         batch_size: int | None = None,
+        most_steps: int | None = None,
     ) -> Schedule:
         """Return the default recipe: 2,500 to 4,000 steps, batches that grow with the table.
+
+        With `most_steps` it is shorter, but never less than two epochs.
 
         Validation takes place about 50 times, less often when it would cost more than a sixth of
         the training (a validation row costs a third of a training row).
@@ -79,7 +82,7 @@ class Schedule:
             batch_size = _clip(2 ** round(math.log2(max(rows, 2) / 100)), BATCH)
         per_epoch = max(1, rows // batch_size)
         if epochs is None:
-            steps = _clip(25 * per_epoch, STEPS)
+            steps = min(_clip(25 * per_epoch, STEPS), most_steps or STEPS[1])
             epochs = max(FEWEST_EPOCHS, math.ceil(steps / per_epoch))
         steps = epochs * per_epoch
         costly = math.ceil(2 * validation_rows / batch_size)

@@ -125,7 +125,7 @@ READABLE = [
         "marks of missing values",
         text(change=put("a", r1="n/a", r3="?", r5="-", r7="null", r9="None", r11="", r13="N/A")),
         AB,
-        ("missing   a 7, filled",),
+        ("missing   a 7, imputed",),
         ("--missing", "mean"),
     ),
     Animal(
@@ -164,7 +164,7 @@ READABLE = [
         "a missing input",
         text(change=put("a", r9="?")),
         AB,
-        ("missing   a 1, told to the network by a flag",),
+        ("missing   a 1, imputed, with a missing-value indicator",),
     ),
     Animal(
         "an unnamed index",

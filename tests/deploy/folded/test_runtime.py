@@ -118,7 +118,7 @@ def test_foreign_files_are_refused(drawn: Drawn, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="but no rdeepsense model"):
         load(tmp_path / "foreign")
     (tmp_path / "text").write_text("not at all a model")
-    with pytest.raises(ModelFileError, match="is not a safetensors file"):
+    with pytest.raises(ModelFileError, match="is not an rdeepsense model file"):
         load(tmp_path / "text")
 
 

@@ -256,7 +256,7 @@ def test_recordings_of_one_file_are_replayed_one_after_the_other(
     }""")
     page.select_option("#speed", "16")
     page.set_input_files("input[type=file]", str(path))
-    page.wait_for_selector("text=The recording is over")
+    page.wait_for_selector("text=End of recording")
     got = [one for one in page.evaluate("window.decisions") if np.isfinite(one[0] or np.nan)]
     np.testing.assert_allclose(got, wanted, atol=1e-4)
     said = page.inner_text(".verdict")

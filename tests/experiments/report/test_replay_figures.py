@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
+from typing import Any
 
-from rdeepsense.experiments.report.replay_figures import replay_panels, rolling, window_of
+import numpy as np
+from matplotlib.figure import Figure
+
+from rdeepsense.experiments.report.replay_figures import replay_picture, rolling, window_of
 from rdeepsense.experiments.report.replay_page import replay_page, replay_table
 from rdeepsense.live.replayed import WAYS, Replayed, Told
 
@@ -21,6 +25,13 @@ def stream(alarm: int | None) -> Replayed:
     return Replayed(ways, 0.9, known, known, alarm, False)
 
 
+def drawn(found: Replayed, panel: int) -> Any:
+    """Draw one of the panels."""
+    axes = Figure().subplots()
+    replay_picture(found).panels[panel].draw(axes)
+    return axes
+
+
 def test_rolling_means_by_hand() -> None:
     nan = np.nan
     mean, count = rolling(np.array([1.0, nan, 3.0, 5.0, nan, nan, nan]), 3)
@@ -31,15 +42,13 @@ def test_rolling_means_by_hand() -> None:
 
 def test_lines_are_rolling_means_and_the_alarm_is_marked() -> None:
     found = stream(alarm=123)
-    coverage = replay_panels(found)[0].axes[0]
+    coverage = drawn(found, 0)
     lines = {line.get_label(): line for line in coverage.lines}
     for way in ("frozen", "live"):
-        drawn = lines[way].get_ydata()
-        np.testing.assert_array_equal(drawn, rolling(found.ways[way].held, window_of(400))[0])
+        seen = lines[way].get_ydata()
+        np.testing.assert_array_equal(seen, rolling(found.ways[way].held, window_of(400))[0])
     assert list(lines["alarm"].get_xdata()) == [123, 123]
-    assert "alarm" not in {
-        line.get_label() for line in replay_panels(stream(None))[1].axes[0].lines
-    }
+    assert "alarm" not in {line.get_label() for line in drawn(stream(None), 1).lines}
 
 
 def test_the_page_holds_the_table_and_text_is_escaped() -> None:
@@ -53,3 +62,20 @@ def test_the_page_holds_the_table_and_text_is_escaped() -> None:
     assert "dotted line" not in page
     assert replay_table(found).rows[-1] == ["alarm", "-", "none"]
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_times_are_at_the_axis_and_beside_the_alarm() -> None:
+    days = np.datetime64("2024-01-01T00:00:00") + np.arange(400) * np.timedelta64(1, "D")
+    found = replace(stream(alarm=123), times=days, timed_by="day")
+    axes = drawn(found, 0)
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["2024-01-01", "2024-05-13", "2024-09-23", "2025-02-03"]
+    assert axes.get_xlabel().startswith("day; ")
+    assert replay_table(found).rows[-1] == ["alarm", "-", "row 123 (2024-05-02)"]
+
+
+def test_charts_follow_a_dark_scheme() -> None:
+    page = replay_page("y", "", stream(alarm=None))
+    assert "var(--blue)" in page
+    assert "prefers-color-scheme: dark" in page
+    assert "#0072b2" not in page[page.index("<svg") :].lower()

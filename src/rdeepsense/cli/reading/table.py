@@ -48,7 +48,15 @@ def read_table(path: Path, sentinels: Sequence[str] = (), texts: Sequence[str] =
         frame, more = read_columnar(name, data, content.kind), []
     if frame.width == 0 or frame.height == 0:
         raise InputError(f"{name}: has a header but no rows")
+    _check_names(name, frame.columns)
     frame, marked = without_sentinels(frame, sentinels)
     if sentinels:
         more = [*more, f"{marked:,} cells with {' or '.join(sentinels)} are missing"]
     return Table(name, frame, said + more, separator == ",")
+
+
+def _check_names(table: str, columns: Sequence[str]) -> None:
+    """Refuse names that polars takes for patterns, and so for other columns."""
+    for name in columns:
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise InputError(f"{table}: the column name {name!r} is a pattern; rename the column")

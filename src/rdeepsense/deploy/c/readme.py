@@ -119,8 +119,13 @@ def readme(source: Source, report: dict[str, Any]) -> str:
     if quality is None:
         lines.append("Not measured: the model file carries no rows and none were given.")
     else:
+        lines += [f"On {quality['rows']} rows ({quality['rows_from']})."]
+        if quality["rows_from"] == "model file":
+            lines += [
+                "They are validation rows, which the model was also chosen on: metrics of new",
+                "rows may be worse, and `--data FILE` judges on rows of your own.",
+            ]
         lines += [
-            f"On {quality['rows']} rows ({quality['rows_from']}).",
             "",
             "| | trained | exported |",
         ]
@@ -147,7 +152,7 @@ def _ranges(source: Source) -> list[str]:
     return [
         f"Where an input lies outside its range, the status is {name}_OUT_OF_RANGE,",
         f"`{source.name}_flagged_input(x)` says which input it is, and {wide}.",
-        f"Beyond {reach} from the training mean it is moved there.",
+        f"Values beyond {reach} from the training mean are clipped there.",
     ]
 
 

@@ -8,16 +8,12 @@ from itertools import groupby
 
 from rdeepsense.experiments.report.blocks import Banner, Block, Card, Claims, Heading, Section, Text
 from rdeepsense.experiments.report.html import SORTING, Markup, page, table
-from rdeepsense.experiments.report.pictures import Picture, svgs
+from rdeepsense.experiments.report.pictures import SCHEME, Picture, svgs
 from rdeepsense.experiments.text_table import TextTable
 
-STYLE = """
-:root { --card: #ffffff; --grid: #e6e6e6; --grey: #7f7f7f; --blue: #0072b2; --vermilion: #d55e00;
-  --orange: #e69f00; --sky: #56b4e9; --green: #009e73; --purple: #cc79a7;
-  --yes: #00664a; --no: #a34700; }
-@media (prefers-color-scheme: dark) { :root { --card: #1c1f23; --grid: #353a40; --grey: #9a9fa5;
-  --blue: #3fa0e0; --vermilion: #ff8536; --orange: #f0b030; --sky: #8fd0f5; --green: #2fc79c;
-  --purple: #e39ac5; --yes: #4fd6ae; --no: #ff9a5c; } }
+STYLE = (
+    SCHEME
+    + """
 html { scroll-behavior: smooth; } body { overflow-wrap: break-word; }
 h2 { font-size: 1.4rem; margin: 3rem 0 .5rem; padding-top: .75rem;
   border-top: 2px solid var(--line); }
@@ -79,6 +75,7 @@ table.prose { width: 100%; } table.prose td, table.prose th { text-align: left;
   figure, .card, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
   .wide { overflow: visible; } table { font-size: .7rem; } }
 """
+)
 _VERDICTS = {"yes": ("✓", "yes", "yes"), "no": ("✗", "no", "no"),
              "not decidable": ("?", "open", "not decidable")}  # fmt: skip
 

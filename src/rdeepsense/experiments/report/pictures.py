@@ -37,6 +37,15 @@ VARIABLES = {
     INK: "ink", GRID: "grid", GREY: "grey", BLUE: "blue", VERMILION: "vermilion",
     ORANGE: "orange", SKY: "sky", GREEN: "green", PURPLE: "purple", "#FFFFFF": "card",
 }  # fmt: skip
+# The values of the variables.
+SCHEME = """
+:root { --card: #ffffff; --grid: #e6e6e6; --grey: #7f7f7f; --blue: #0072b2; --vermilion: #d55e00;
+  --orange: #e69f00; --sky: #56b4e9; --green: #009e73; --purple: #cc79a7;
+  --yes: #00664a; --no: #a34700; }
+@media (prefers-color-scheme: dark) { :root { --card: #1c1f23; --grid: #353a40; --grey: #9a9fa5;
+  --blue: #3fa0e0; --vermilion: #ff8536; --orange: #f0b030; --sky: #8fd0f5; --green: #2fc79c;
+  --purple: #e39ac5; --yes: #4fd6ae; --no: #ff9a5c; } }
+"""
 _THEME = dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
 )

@@ -7,14 +7,16 @@ shares lie when every interval holds with the promised probability, row by row i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binom
 
 from rdeepsense.arrays import Floats
 from rdeepsense.errors import require
-from rdeepsense.experiments.report.pictures import GRID, legend_below
+from rdeepsense.experiments.report.pictures import GRID, Panel, Picture, legend_below
 from rdeepsense.live.replayed import Replayed
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
 from rdeepsense.plot.literal import literal
@@ -27,6 +29,7 @@ SHOWN = {"frozen": (VERMILION, "--"), "live": (BLUE, "-")}
 PARTS, FEWEST = 12, 30  # a line's mean is over this part of the stream, and so many rows at least
 MOST_POINTS = 800
 BAND = 0.95
+TICKS = 4  # times at the axis
 PANELS = ("coverage", "error", "width")
 
 
@@ -52,16 +55,18 @@ def rolling(values: Floats, window: int) -> tuple[Floats, Floats]:
     return mean, count
 
 
-def replay_panels(found: Replayed, unit: str = "") -> list[Figure]:
-    """Draw each panel as a figure of its own, for a page."""
-    figures = []
-    for name in PANELS:
-        figure: Figure = require("matplotlib.figure", "report").Figure(
-            figsize=(5.6, 3.4), layout="constrained"
-        )
-        _draw(figure.subplots(), found, name, unit)
-        figures.append(literal(figure))
-    return figures
+def replay_picture(found: Replayed, unit: str = "") -> Picture:
+    """Draw each panel as axes of its own, for a page."""
+    return Picture(
+        "replay",
+        "Over time",
+        "",
+        "",
+        tuple(
+            Panel("", partial(_draw, found=found, panel=name, unit=unit), (5.6, 3.4))
+            for name in PANELS
+        ),
+    )
 
 
 def replay_figure(found: Replayed, title: str, unit: str = "") -> Figure:
@@ -96,6 +101,22 @@ def _draw(axes: Axes, found: Replayed, panel: str, unit: str) -> None:
     if found.alarm is not None:
         axes.axvline(found.alarm, color=INK, linestyle=":", linewidth=1.4, label="alarm")
     _finish(axes, *_words(found, unit)[panel], window)
+    if found.times is not None:
+        _label_times(axes, found.times, found.timed_by)
+
+
+def _label_times(axes: Axes, times: NDArray[Any], name: str) -> None:
+    """Label rows by their times."""
+    rows = np.linspace(0, len(times) - 1, min(TICKS, len(times))).astype(int)
+    axes.set_xticks(rows + 1, [time_text(times[row]) for row in rows])
+    axes.set_xlabel(axes.get_xlabel().replace("row of the stream", name), fontsize=SMALL)
+
+
+def time_text(value: Any) -> str:  # Any: a number or numpy's date
+    """Return a time in words, a date without the midnight it begins with."""
+    if isinstance(value, np.datetime64):
+        return str(value.astype("datetime64[s]")).replace("T", " ").removesuffix(" 00:00:00")
+    return f"{float(value):.6g}"
 
 
 def _promise(axes: Axes, coverage: float, shown: Floats, count: Floats) -> None:
@@ -115,12 +136,18 @@ def _words(found: Replayed, unit: str) -> dict[str, tuple[str, str]]:
     percent, of = f"{100 * found.coverage:g} %", f", {unit}" if unit else ""
     if found.is_classes:
         return {
-            "coverage": (f"Sets that hold the truth, {percent} promised", "share of rows"),
+            "coverage": (
+                f"Sets that contain the class, {percent} promised",
+                "share of rows",
+            ),
             "error": ("Wrong answers", "share of rows"),
             "width": ("Size of the set", "classes"),
         }
     return {
-        "coverage": (f"Intervals that hold the truth, {percent} promised", "share of rows"),
+        "coverage": (
+            f"Intervals that contain the value, {percent} promised",
+            "share of rows",
+        ),
         "error": ("Error", f"mean absolute error{of}"),
         "width": ("Width of the interval", f"mean width{of}"),
     }

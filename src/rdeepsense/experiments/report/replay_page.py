@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from rdeepsense.experiments.report.comparison import inline_svg
 from rdeepsense.experiments.report.comparison_page import STYLE
 from rdeepsense.experiments.report.html import page, table
-from rdeepsense.experiments.report.replay_figures import BAND, PANELS, replay_panels
+from rdeepsense.experiments.report.pictures import SCHEME, svgs
+from rdeepsense.experiments.report.replay_figures import BAND, replay_picture, time_text
 from rdeepsense.experiments.text_table import TextTable
 from rdeepsense.live.replayed import Replayed
-
-LABELS = ("coverage of the intervals over time", "error over time", "width over time")
 
 
 def replay_table(found: Replayed, ways: Sequence[str] = ("frozen", "live")) -> TextTable:
@@ -38,6 +36,8 @@ def replay_table(found: Replayed, ways: Sequence[str] = ("frozen", "live")) -> T
             values = [1 - value for value in values]
         rows.append([name, *(f"{value:.4g}" for value in values)])
     rang = "none" if found.alarm is None else f"row {found.alarm:,}"
+    if found.alarm is not None and found.times is not None:
+        rang += f" ({time_text(found.times[found.alarm - 1])})"
     rows.append(["alarm", *(rang if way in ("live", "adapted") else "-" for way in ways)])
     known, told = int(found.labelled.sum()), int(found.observed.sum())
     caption = (
@@ -56,16 +56,12 @@ def replay_page(title: str, about: str, found: Replayed, unit: str = "") -> str:
         f'<p class="soft"><small>{escape(one.caption)}</small></p>',
         f"<h2>Over time</h2>\n{charts(found, unit)}",
     ]
-    return page(title, "\n".join(parts), STYLE)
+    return page(title, "\n".join(parts), SCHEME + STYLE)
 
 
 def charts(found: Replayed, unit: str = "") -> str:
     """Return the charts of a stream and how to read them."""
-    assert len(LABELS) == len(PANELS)
-    drawn = (
-        inline_svg(one, label)
-        for one, label in zip(replay_panels(found, unit), LABELS, strict=True)
-    )
+    drawn = svgs(replay_picture(found, unit))
     alarm = " The dotted line is the alarm: rows were no longer like those of the training."
     return (
         f"<figure>{''.join(drawn)}</figure>\n"

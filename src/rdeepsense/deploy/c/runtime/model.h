@@ -14,11 +14,11 @@ extern "C" {
 #include "sizes.h"
 
 #if GUARD && CLASSES
-/* What predict returns; flags combine. Where an input is told the probabilities are half those of
-   the network and half the frequencies of the training rows. */
+/* What predict returns; flags combine. Where an input is flagged, the probabilities are the mean
+   of those of the network and the frequencies of the training rows. */
 #elif GUARD
-/* What predict returns; flags combine. Where an input is told the mean is that of the network, and
-   std at least that of the training targets. */
+/* What predict returns; flags combine. Where an input is flagged, mean is still that of the
+   network, and std at least that of the training targets. */
 #else
 /* What predict returns; flags combine. */
 #endif
@@ -34,7 +34,7 @@ extern "C" {
 #define MODEL_OUT_OF_RANGE 2 /* an input was moved to the end of its range */
 #endif
 #if GUARD && CODED
-#define MODEL_UNKNOWN_LEVEL 4 /* a category is none of the levels below */
+#define MODEL_UNKNOWN_LEVEL 4 /* a category is none of the levels above */
 #endif
 #if REFUSES
 #define MODEL_UNSURE 8 /* the prediction is less sure than the reject option accepts */

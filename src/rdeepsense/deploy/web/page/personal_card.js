@@ -70,8 +70,8 @@ export function personalCard(model) {
       said.textContent = `This file cannot be used: ${error.message}.`;
     }
   };
-  const element = card("Make it yours", h("p", { class: "soft" }, "Choose what you are doing and go on doing " +
-    `it: ${TAUGHT} windows teach the last layer, ${ASIDE} show whether that helped.`),
+  const element = card("Make it yours", h("p", { class: "soft" }, "Select your current activity and keep " +
+    `doing it. The first ${TAUGHT} windows train the model, the next ${ASIDE} test it.`),
     h("div", { class: "row" }, classes.map((name, y) => h("button", { type: "button",
       "aria-label": `I am: ${name}`, onclick: () => begin(y) }, name))),
     h("div", { class: "row" }, h("button", { type: "button", onclick: undo }, "Undo"),

@@ -21,7 +21,7 @@ async function start(place) {
   const main = h("main", {});
   place.replaceChildren(
     h("header", {}, h("h1", {}, subject), h("p", { class: "soft" },
-      `${facts.note} It runs in this page, on this device. Nothing that you enter or do leaves it.`)),
+      `${facts.note} Everything runs on this device. Your data never leaves it.`)),
     main,
     h("footer", { class: "soft" }, `Self-test passed. ${facts.dtype} weights, model ` +
       `${facts.source}, rdeepsense ${facts.version}.`));

@@ -68,7 +68,7 @@ faces.windows = (model, main) => {
       const rows = recordingOf(text, recipe);
       const replay = new Replay(rows, take, () => {
         change(null); // the last answers stay
-        notes.tell("replay", "The recording is over: play it again, or start the sensors.");
+        notes.tell("replay", "End of recording. Replay it or start the sensors.");
       });
       notes.clear();
       begin(replay);
