@@ -167,7 +167,7 @@ def _checked(
 
 
 def _read(
-    estimator: BaseEstimator, X: ArrayLike, shape: Shape | None, encoding: Encoding | None
+    estimator: BaseEstimator, X: Any, shape: Shape | None, encoding: Encoding | None
 ) -> NDArray[Any]:
     options: dict[str, Any] = {
         "dtype": (np.float64, np.float32),
