@@ -841,7 +841,8 @@ class _Check:
         if self.target.is_classes:
             own = (own[:, None] == np.argsort(-np.bincount(own))[:4]).astype(np.float64)
         runs = autocorrelation(own) > ALIKE
-        even = clock.is_dated and is_regular(clock.seconds[rows])
+        free = self.given is None and self.groups is None  # to be split by time
+        even = free and clock.is_dated and is_regular(clock.seconds[rows])
         slow = len(alike) + runs >= 2
         if not slow and not even:
             return
