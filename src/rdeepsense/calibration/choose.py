@@ -37,11 +37,17 @@ def fit(
     y: NDArray[Any],
     weight: Weights = None,
     groups: NDArray[Any] | None = None,
+    freedom: float | None = None,
 ) -> Calibration:
     """Fit a calibration by its name; "auto" is isotonic where a scale is not enough.
 
-    With `groups` that is judged on groups to which neither was fitted.
+    With `groups` that is judged on groups to which neither was fitted. `freedom` is given where
+    a table has few rows: the degrees of freedom of a scale. Then "auto" is a scale.
     """
+    if freedom is not None and kind in ("auto", "scale"):
+        return Scale.fit(dist, y, weight, freedom)
+    if freedom is not None and kind == "isotonic":
+        return Isotonic.fit(dist, y, weight, freedom)
     if kind == "auto":
         kind = "isotonic" if _shape_is_wrong(dist, np.asarray(y), weight, groups) else "scale"
     return KINDS[kind].fit(dist, y, weight)

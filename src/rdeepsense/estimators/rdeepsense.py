@@ -147,7 +147,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         if budget is not None and not isinstance(budget, DeviceBudget):
             raise InputError(f"budget = {budget!r} is no budget; accepted: None, rdeepsense.Budget")
         spec = replace(super()._spec(), input_drop_prob=self.input_drop_prob, budget=self.budget)
-        return replace(spec, laplace=True, leaves_groups_out=True)
+        return replace(spec, laplace=True, leaves_groups_out=True, allows_for_few_rows=True)
 
     def _either(self, X: ArrayLike, samples: int | None, epistemic: str | None) -> AnyDistribution:
         if epistemic is None:

@@ -47,6 +47,7 @@ class FitSpec:
     max_seconds: float | None = None  # after which no further training is begun
     budget: DeviceBudget | None = None  # of the device; candidates are judged in its form
     leaves_groups_out: bool = False  # whether to calibrate on groups that were left out
+    allows_for_few_rows: bool = False  # whether few rows shrink and widen what it predicts
     laplace: bool = False  # whether to learn what the rows leave open about the last layer
     epochs: int | None = None
     batch_size: int | None = None
