@@ -42,15 +42,13 @@ def fit(
     """Fit a calibration by its name; "auto" is isotonic where a scale is not enough.
 
     With `groups` that is judged on groups to which neither was fitted. `freedom` is given where
-    a table has few rows: the degrees of freedom of a scale. Then "auto" is a scale.
+    rows or groups are few (`Calibration.fit`); few rows cannot tell that a scale is not enough.
     """
-    if freedom is not None and kind in ("auto", "scale"):
-        return Scale.fit(dist, y, weight, freedom)
-    if freedom is not None and kind == "isotonic":
-        return Isotonic.fit(dist, y, weight, freedom)
     if kind == "auto":
-        kind = "isotonic" if _shape_is_wrong(dist, np.asarray(y), weight, groups) else "scale"
-    return KINDS[kind].fit(dist, y, weight)
+        can_tell = freedom is None or groups is not None
+        wrong = can_tell and _shape_is_wrong(dist, np.asarray(y), weight, groups)
+        kind = "isotonic" if wrong else "scale"
+    return KINDS[kind].fit(dist, y, weight, freedom)
 
 
 def _shape_is_wrong(

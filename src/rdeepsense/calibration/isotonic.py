@@ -41,10 +41,7 @@ class Isotonic(Calibration):
         weight: Weights = None,
         freedom: float | None = None,
     ) -> Self:
-        """Find the scale, then the share of rows below the stated quantile at each knot.
-
-        `freedom` is that of `Scale.fit`.
-        """
+        """Find the scale, then the share of rows below the stated quantile at each knot."""
         scale = Scale.fit(dist, y, weight, freedom)
         pit = scale.apply(dist).cdf(y).reshape(len(y), -1)
         stated = np.linspace(0, 1, KNOTS)

@@ -6,10 +6,7 @@ probability. One scale by validation NLL takes that out. A few held-out rows of 
 little, so the number is shrunk towards 1: log s <- log s * n / (n + 50).
 
 Where the whole table has few rows, the spread that a network states deserves no such belief. The
-scale is then that of least NLL, times what its degrees of freedom, f, leave open about it, by the
-quantile of a Student-t distribution for that of the normal distribution:
-
-    s <- s t(0.95, f) / z(0.95)
+scale is then that of least NLL, widened by what its degrees of freedom leave open (`inflation`).
 """
 
 from __future__ import annotations
@@ -19,13 +16,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
-from scipy.stats import t as student_t
 
 from rdeepsense.calibration.base import (
     PRIOR_ROWS,
     Calibration,
     Weights,
+    inflation,
     least,
     weighted_mean,
     weighted_nll,
@@ -55,8 +51,7 @@ class Scale(Calibration):
     ) -> Self:
         """Find the factor of least NLL: sqrt(mean z^2) for a Gaussian, else by a search.
 
-        `freedom` is given where the table has few rows: the degrees of freedom of the factor, which
-        is then widened instead of shrunk.
+        With `freedom` it is widened instead of shrunk.
         """
         continuous = _continuous(dist)
         if isinstance(dist, Gaussian):
@@ -73,11 +68,6 @@ class Scale(Calibration):
 
     def summary(self) -> float:
         return self.factor
-
-
-def inflation(freedom: float) -> float:
-    """Return by how much to widen 90 % intervals of a scale with so many degrees of freedom."""
-    return float(student_t.ppf(0.95, freedom) / norm.ppf(0.95))
 
 
 def stretched(dist: RegressionDistribution, factor: float) -> RegressionDistribution:

@@ -41,11 +41,12 @@ from rdeepsense.heads import Head, Scaling
 LOCATIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 WIDTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LOGITS = tuple(k / 10 for k in range(11))
-# The prior: nats of the sum over all rows that a = 1 and b = 1 must gain.
-PRICE_OF_LOCATION, PRICE_OF_WIDTH, WIDTH_OF_ONE_ROW = 0.5, 2.0, 60.0
+# The prior: nats of the sum over n rows that a = 1, and b = 1, must gain; b also ONE_ROW / n.
+PRICE_OF_LOCATION, PRICE_OF_LOGITS, PRICE_OF_WIDTH, ONE_ROW = 0.5, 2.0, 2.0, 60.0
 # Of the degrees of freedom of a scale: a heavy-tailed likelihood learns from a row two thirds of
 # what a Gaussian one does, and the step, a and b are chosen on the same rows.
 SHARE, CHOICES, LEAST_FREEDOM = 2 / 3, 3.0, 3.0
+MORE_ROWS = 4.0  # of equally many of each class, for frequencies that few rows have by chance
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,6 @@ class Shrinkage:
 
     location: float
     width: float
-
-    def price(self, rows: float) -> float:
-        """Return what it must gain, in nats of the sum over all rows."""
-        of_width = PRICE_OF_WIDTH + WIDTH_OF_ONE_ROW / rows
-        return self.location * PRICE_OF_LOCATION + self.width * of_width
 
     def to_json(self) -> dict[str, float]:
         return {"location": self.location, "width": self.width}
@@ -126,7 +122,11 @@ def shrunk_folds(
     def loss(shrinkage: Shrinkage) -> float:
         parts = [shrinkage.predict(*own) for own in zip(heads, raw, centers, strict=True)]
         dist = trainer.target.in_units(concatenate(parts), scaler)
-        return shrinkage.price(rows) + rows * _nll(dist, y, weight, free)
+        of_width = PRICE_OF_WIDTH + ONE_ROW / rows
+        price = shrinkage.location * PRICE_OF_LOCATION + shrinkage.width * of_width
+        if dist.is_categorical:
+            price = shrinkage.location * PRICE_OF_LOGITS
+        return price + rows * _nll(dist, y, weight, free)
 
     chosen = min(_options(trainer.target.is_classes), key=loss)
     return chosen, [chosen.of(*pair) for pair in zip(networks, centers, strict=True)]
@@ -160,8 +160,9 @@ def _nll(dist: AnyDistribution, y: NDArray[Any], weight: Floats | None, free: fl
 def _center(trainer: Trainer, part: Part, scaler: Scaler | None, scaling: Scaling | None) -> Floats:
     """Return what the location is shrunk to, on the scale that the network sees."""
     y = trainer.rows.y
-    if scaler is None:  # half a row more of each class (Jeffreys)
-        counts = np.bincount(y[part.index], part.weight, trainer.target.outputs) + 0.5
+    if scaler is None:
+        classes = trainer.target.outputs
+        counts = np.bincount(y[part.index], part.weight, classes) + MORE_ROWS / classes
         found: Floats = np.log(counts / counts.sum())
         return found
     own = trainer.target.scaler(y, part, scaling)

@@ -106,7 +106,9 @@ def _calibrated(
     forward = Forward(trainer.input_scaler, trainer.spec.device, rows.seed)
     left_out = LeftOut(tuple(folds), forward, scaler)
     X, y = left_out.joined("X"), left_out.joined("y")
-    few = trainer.is_of_few_rows or (trainer.spec.allows_for_few_rows and part.blocks < FEW_ROWS)
+    few = trainer.is_of_few_rows
+    if trainer.spec.allows_for_few_rows and not trainer.target.is_classes:
+        few = few or part.blocks < FEW_ROWS
     free = freedom(part) if few else None
     held_out = HeldOutPredictions(left_out.dist, X, y, left_out.weight, free)
     kind = trainer.spec.after.calibration

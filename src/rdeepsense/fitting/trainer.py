@@ -41,7 +41,7 @@ from rdeepsense.networks.units import tell_units
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
-ROWS_AN_INPUT, MOST_FEW_ROWS = 10, 1_000  # fewer are few for so many inputs
+ROWS_AN_INPUT, MOST_FEW_ROWS = 20, 1_000  # fewer are few for so many inputs
 ROUNDING_ROWS = 512  # to choose the rounding of an exported network on
 
 
