@@ -56,7 +56,8 @@ def select(trainer: Trainer) -> TrainedModel:
     architectures = _offered(trainer) if is_open else ()
     fold = (not alone or trainer.is_of_few_rows) and few and criterion == "nll"
     fold = fold and trainer.can_fold
-    fold = fold and not any(map(is_dear, architectures)) and trainer.rows.rows.blocks >= FOLDS
+    judged = (trainer.spec.architecture,) if alone else architectures
+    fold = fold and not any(map(is_dear, judged)) and trainer.rows.rows.blocks >= FOLDS
     by_groups = is_open and can_choose(trainer, architectures)
     fold = fold or by_groups
     if fold:
