@@ -185,6 +185,45 @@ def show(results: Sequence[dict[str, Any]]) -> None:
                 print(f"{head}{right:6.3f} {stated:6.3f} {gap:+6.3f} ({error:.3f}) {nll} {seconds}")
 
 
+def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw the coverage of 90 % intervals by rows and inputs, all noises together."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    efforts = [e for e in ("quick", "full") if any(one["effort"] == e for one in results)]
+    figure, axes = pyplot.subplots(
+        1, len(efforts), figsize=(4.2 * len(efforts), 3.4), sharey=True, squeeze=False
+    )
+    for axis, effort in zip(axes[0], efforts, strict=True):
+        own = [o for o in results if o["task"] == "regression" and o["effort"] == effort]
+        rows = sorted({one["rows"] for one in own})
+        each = [[o["coverage0.9"] for o in own if o["rows"] == n] for n in rows]
+        low, high = (np.array([np.quantile(values, q) for values in each]) for q in (0.05, 0.95))
+        axis.fill_between(rows, low, high, color="0.9", label="90 % of the tables")
+        axis.axhspan(0.86, 0.94, color="tab:green", alpha=0.15, lw=0)
+        axis.axhline(0.9, color="tab:green", lw=1)
+        for k, inputs in enumerate(sorted({one["inputs"] for one in own})):
+            cells = {
+                n: cell(found, "coverage0.9")
+                for n in rows
+                if len(found := [o for o in own if (o["rows"], o["inputs"]) == (n, inputs)]) > 1
+            }
+            shifted = [n * 1.03 ** (k - 1.5) for n in cells]
+            mean, error = np.array(list(cells.values())).T
+            label = f"{inputs} input{'s' * (inputs > 1)}"
+            axis.errorbar(shifted, mean, error, fmt="o-", ms=3, lw=1, label=label)
+        axis.set_xscale("log")
+        axis.set_xticks(rows, [str(n) for n in rows])
+        axis.minorticks_off()
+        axis.set(title=f'effort="{effort}"', xlabel="rows of the fit", ylim=(0.5, 1.0))
+    axes[0, 0].set_ylabel("fresh values in 90 % intervals")
+    axes[0, 0].legend(frameon=False, fontsize=8, loc="lower right")
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+
+
 def main() -> None:
     """Run the grid."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -204,6 +243,7 @@ def main() -> None:
         for of_noise in (args.noises if task == "regression" else ("-",))
         for inputs, rows, draw in itertools.product(args.inputs, args.rows, range(args.draws))
     ]
+    jobs.sort(key=lambda job: job[-1])  # stopped early, all cells have about as many tables
     results = []
     if args.results is not None and args.results.exists():
         wanted = set(jobs)
@@ -219,6 +259,8 @@ def main() -> None:
                 with args.results.open("a") as out:
                     out.write(json.dumps(result) + "\n")
     show(results)
+    if args.image is not None:
+        draw(results, args.image)
 
 
 if __name__ == "__main__":

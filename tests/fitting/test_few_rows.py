@@ -158,7 +158,8 @@ def test_what_the_path_is_taken_for(rng: np.random.Generator) -> None:
     regressor = rds.RDeepSenseRegressor
     folded = ("5-fold cross-validation", True)
     assert validated(regressor(**QUICK)) == folded
-    assert validated(regressor(**QUICK), groups=np.arange(24) // 3) == folded
+    by_groups = validated(regressor(**QUICK), groups=np.arange(24) // 3)
+    assert by_groups == ("5-fold cross-validation by groups", True)
     assert validated(regressor(**QUICK), sample_weight=rng.random(24)) == folded
     assert validated(rds.RDeepSenseClassifier(**QUICK), X, y > 0) == folded
     assert validated(regressor(**QUICK), X, y, time=np.arange(24))[1] is False

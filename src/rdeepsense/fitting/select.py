@@ -221,6 +221,8 @@ def _cross_validated(trainer: Trainer, length: Length | None) -> TrainedModel:
         [candidate], 1, rows, rows, lengths.kept or length, stop_at=lengths.trial.best_step
     )
     how = f"{FOLDS}-fold cross-validation"
+    if trainer.is_of_few_rows and trainer.rows.groups is not None:
+        how = f"{how} by groups"
     report = trainer.report(record, schedule, slice(None), len(part), len(part))
     if folds.shrinkage is not None:
         networks = [folds.shrinkage.final(trainer, one, scaler) for one in networks]
