@@ -210,6 +210,8 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
                 for n in rows
                 if len(found := [o for o in own if (o["rows"], o["inputs"]) == (n, inputs)]) > 1
             }
+            if not cells:
+                continue
             shifted = [n * 1.03 ** (k - 1.5) for n in cells]
             mean, error = np.array(list(cells.values())).T
             label = f"{inputs} input{'s' * (inputs > 1)}"
