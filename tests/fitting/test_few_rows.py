@@ -15,7 +15,7 @@ from rdeepsense import calibration
 from rdeepsense.calibration.base import inflation
 from rdeepsense.data.splits import Part, distinct
 from rdeepsense.dropout import convert
-from rdeepsense.fitting.few_rows import Shrinkage, freedom
+from rdeepsense.fitting.few_rows import Shrinkage, class_frequencies, freedom
 
 pytestmark = pytest.mark.filterwarnings("ignore::rdeepsense.DataWarning")
 QUICK: dict[str, Any] = {"hidden": (8,), "effort": "quick", "epochs": 20, "random_state": 0}
@@ -72,6 +72,14 @@ def test_classes_are_shrunk_to_their_frequencies() -> None:
     with torch.no_grad():
         probs = shrunk(torch.randn(4, 3, dtype=torch.float64)).numpy().probs
     np.testing.assert_allclose(probs, np.tile(frequencies, (4, 1)), rtol=1e-12)
+
+
+def test_frequencies_that_chance_explains_are_equal() -> None:
+    np.testing.assert_allclose(class_frequencies(np.array([7, 5]) / 12, 12), 0.5)  # chi^2 = 1/3
+    # chi^2 = 12 * 2 * 2 * (1/3)^2 = 16/3, so 13/16 of 1/3 is kept; then one row more of each.
+    more = (12 * (0.5 + 13 / 16 / 3) + 1) / 14
+    np.testing.assert_allclose(class_frequencies(np.array([10, 2]) / 12, 12), [more, 1 - more])
+    assert class_frequencies(np.array([1.0, 0.0, 0.0]), 1e6)[0] > 0.99999
 
 
 def test_the_degrees_of_freedom_of_a_scale(rng: np.random.Generator) -> None:

@@ -6,8 +6,7 @@ shrunk: with a in [0, 1] for the location (or the logits) and b in [0, 1] for th
 
     location <- a location + (1 - a) center,      column <- b column + (1 - b) start
 
-`center` is the mean or median of the targets (for classes the log of their smoothed frequencies),
-`start` what the head begins with: one constant spread. Numbers that the head itself learned, as the
+`center` is the mean or median of the targets (for classes the log of `class_frequencies`), `start` what the head begins with: one constant spread. Numbers that the head itself learned, as the
 degrees of freedom of a Student-t, are shrunk by b, too. At a = b = 0 the model is a constant, at
 a = b = 1 it is the network as trained. Both are chosen by the calibrated NLL of the out-of-fold
 predictions, with a prior for 0 that fades as rows become more.
@@ -42,11 +41,11 @@ LOCATIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 WIDTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LOGITS = tuple(k / 10 for k in range(11))
 # The prior: nats of the sum over n rows that a = 1, and b = 1, must gain; b also ONE_ROW / n.
-PRICE_OF_LOCATION, PRICE_OF_LOGITS, PRICE_OF_WIDTH, ONE_ROW = 0.5, 2.0, 2.0, 60.0
+PRICE_OF_LOCATION, PRICE_OF_LOGITS, PRICE_OF_WIDTH, ONE_ROW = 0.5, 3.0, 2.0, 60.0
 # Of the degrees of freedom of a scale: a heavy-tailed likelihood learns from a row two thirds of
 # what a Gaussian one does, and the step, a and b are chosen on the same rows.
 SHARE, CHOICES, LEAST_FREEDOM = 2 / 3, 3.0, 3.0
-MORE_ROWS = 4.0  # of equally many of each class, for frequencies that few rows have by chance
+MORE_ROWS = 2.0  # of all classes alike, so that none has a probability of 0
 
 
 @dataclass(frozen=True)
@@ -144,6 +143,20 @@ def freedom(part: Part) -> float:
     return max(float(found), LEAST_FREEDOM)
 
 
+def class_frequencies(share: Floats, rows: float) -> Floats:
+    """Return frequencies of classes, moved towards equal ones as far as chance explains them.
+
+    As James and Stein do: with K classes and chi^2 = n K sum (share - 1 / K)^2, whose mean is K - 1
+    where all classes are equally frequent, 1 - (K - 1) / chi^2 of the difference is kept.
+    """
+    classes = len(share)
+    away = share - 1 / classes
+    chance = (classes - 1) / max(rows * classes * float((away**2).sum()), classes - 1)
+    counts = rows * (1 / classes + (1 - chance) * away) + MORE_ROWS / classes
+    found: Floats = counts / counts.sum()
+    return found
+
+
 def _options(is_classes: bool) -> list[Shrinkage]:
     if is_classes:
         return [Shrinkage(a, a) for a in LOGITS]
@@ -161,10 +174,8 @@ def _center(trainer: Trainer, part: Part, scaler: Scaler | None, scaling: Scalin
     """Return what the location is shrunk to, on the scale that the network sees."""
     y = trainer.rows.y
     if scaler is None:
-        classes = trainer.target.outputs
-        counts = np.bincount(y[part.index], part.weight, classes) + MORE_ROWS / classes
-        found: Floats = np.log(counts / counts.sum())
-        return found
+        counts = np.bincount(y[part.index], part.weight, trainer.target.outputs)
+        return np.log(class_frequencies(counts / counts.sum(), part.independent))
     own = trainer.target.scaler(y, part, scaling)
     assert own is not None
     center: Floats = (own.shift - scaler.shift) / scaler.scale
