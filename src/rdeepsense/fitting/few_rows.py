@@ -6,10 +6,11 @@ shrunk: with a in [0, 1] for the location (or the logits) and b in [0, 1] for th
 
     location <- a location + (1 - a) center,      column <- b column + (1 - b) start
 
-`center` is the mean or median of the targets (for classes the log of `class_frequencies`), `start` what the head begins with: one constant spread. Numbers that the head itself learned, as the
-degrees of freedom of a Student-t, are shrunk by b, too. At a = b = 0 the model is a constant, at
-a = b = 1 it is the network as trained. Both are chosen by the calibrated NLL of the out-of-fold
-predictions, with a prior for 0 that fades as rows become more.
+`center` is the mean or median of the targets (for classes the log of `class_frequencies`), `start`
+what the head begins with: one constant spread. Numbers that the head itself learned, as the degrees
+of freedom of a Student-t, are shrunk by b, too. At a = b = 0 the model is a constant, at a = b = 1
+it is the network as trained. Both are chosen by the calibrated NLL of the out-of-fold predictions,
+with a prior for 0 that fades as rows become more.
 
 The shrunk layer is a linear layer again, so model files and exports need not know of it.
 """
