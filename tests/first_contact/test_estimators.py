@@ -128,7 +128,8 @@ def test_windows_that_share_samples_are_kept_apart(
         model.fit(X, y)
     assert codes(model) == ["overlapping-windows"]
     assert model.training_["rows"] == used
-    assert model.training_["validated"] == "8-fold cross-validation by groups"
+    folds = 8 if used >= 200 else 5  # a fit of few rows judges by folds in any case
+    assert model.training_["validated"] == f"{folds}-fold cross-validation by groups"
 
 
 def test_files_are_checked_by_a_sample_of_their_rows(

@@ -81,11 +81,11 @@ def test_the_header_says_what_was_done(tmp_path: Path) -> None:
     assert header["feature_names"] == list(FEATURES)
     assert header["calibration"] == "scale"
     assert tensors["calibration.factor"].shape == ()
-    assert header["training"]["rows"] == 96
+    assert header["training"]["rows"] == 120
     assert len(header["training"]["history"]) == len(header["training"]["evaluated_at"])
-    assert header["validation_scores"]["n"] == 24
+    assert header["validation_scores"]["n"] == 120
     assert set(header["versions"]) == {"rdeepsense", "python", "torch", "numpy", "scikit-learn"}
-    assert tensors["rows.X"].shape == (24, 4)
+    assert tensors["rows.X"].shape == (120, 4)
     assert {"input.shift", "input.scale", "target.shift", "target.scale"} < set(tensors)
 
 

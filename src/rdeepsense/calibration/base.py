@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.stats import norm
+from scipy.stats import t as student_t
 
 from rdeepsense.arrays import Floats
 from rdeepsense.distributions import AnyDistribution
@@ -20,8 +22,18 @@ class Calibration:
     """A map from distributions to distributions, made of a few numbers."""
 
     @classmethod
-    def fit(cls, dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> Self:
-        """Find the numbers of least NLL on these rows."""
+    def fit(
+        cls,
+        dist: AnyDistribution,
+        y: NDArray[Any],
+        weight: Weights = None,
+        freedom: float | None = None,
+    ) -> Self:
+        """Find the numbers of least NLL on these rows.
+
+        `freedom` is given where the whole table has few rows, whose predictions deserve no prior
+        belief: the degrees of freedom of a scale, by which to widen it (`inflation`).
+        """
         raise NotImplementedError
 
     def apply(self, dist: AnyDistribution) -> AnyDistribution:
@@ -35,6 +47,14 @@ class Calibration:
     def arrays(self) -> dict[str, Floats]:
         """Return all numbers, by the names of the constructor's arguments; for a model file."""
         return {name: np.asarray(value, dtype=np.float64) for name, value in vars(self).items()}
+
+
+def inflation(freedom: float) -> float:
+    """Return by how much to widen 90 % intervals of a scale with so many degrees of freedom.
+
+    It is t(0.95, f) / z(0.95), the quantile of a Student-t for that of the normal distribution.
+    """
+    return float(student_t.ppf(0.95, freedom) / norm.ppf(0.95))
 
 
 def weighted_nll(dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> float:

@@ -37,14 +37,18 @@ def fit(
     y: NDArray[Any],
     weight: Weights = None,
     groups: NDArray[Any] | None = None,
+    freedom: float | None = None,
 ) -> Calibration:
     """Fit a calibration by its name; "auto" is isotonic where a scale is not enough.
 
-    With `groups` that is judged on groups to which neither was fitted.
+    With `groups` that is judged on groups to which neither was fitted. `freedom` is given where
+    rows or groups are few (`Calibration.fit`); few rows cannot tell that a scale is not enough.
     """
     if kind == "auto":
-        kind = "isotonic" if _shape_is_wrong(dist, np.asarray(y), weight, groups) else "scale"
-    return KINDS[kind].fit(dist, y, weight)
+        can_tell = freedom is None or groups is not None
+        wrong = can_tell and _shape_is_wrong(dist, np.asarray(y), weight, groups)
+        kind = "isotonic" if wrong else "scale"
+    return KINDS[kind].fit(dist, y, weight, freedom)
 
 
 def _shape_is_wrong(

@@ -34,9 +34,15 @@ class Isotonic(Calibration):
     actual: Floats
 
     @classmethod
-    def fit(cls, dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> Self:
+    def fit(
+        cls,
+        dist: AnyDistribution,
+        y: NDArray[Any],
+        weight: Weights = None,
+        freedom: float | None = None,
+    ) -> Self:
         """Find the scale, then the share of rows below the stated quantile at each knot."""
-        scale = Scale.fit(dist, y, weight)
+        scale = Scale.fit(dist, y, weight, freedom)
         pit = scale.apply(dist).cdf(y).reshape(len(y), -1)
         stated = np.linspace(0, 1, KNOTS)
         weights = np.ones(len(y)) if weight is None else weight

@@ -20,7 +20,13 @@ class Noise(Calibration):
     variance: Floats
 
     @classmethod
-    def fit(cls, dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> Self:
+    def fit(
+        cls,
+        dist: AnyDistribution,
+        y: NDArray[Any],
+        weight: Weights = None,
+        freedom: float | None = None,
+    ) -> Self:
         """Find the noise variance of least NLL, output by output."""
         assert isinstance(dist, Gaussian)
         rows = len(y)

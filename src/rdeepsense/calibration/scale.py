@@ -2,8 +2,11 @@
 
 The variance head learns the noise of the masks along with that of the data, and the single pass
 removes the masks from the mean alone; so it overestimates, the more the higher the drop
-probability. One scale by validation NLL takes that out. Few rows say little, so the number is
-shrunk towards 1: log s <- log s * n / (n + 50).
+probability. One scale by validation NLL takes that out. A few held-out rows of a larger table say
+little, so the number is shrunk towards 1: log s <- log s * n / (n + 50).
+
+Where the whole table has few rows, the spread that a network states deserves no such belief. The
+scale is then that of least NLL, widened by what its degrees of freedom leave open (`inflation`).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from rdeepsense.calibration.base import (
     PRIOR_ROWS,
     Calibration,
     Weights,
+    inflation,
     least,
     weighted_mean,
     weighted_nll,
@@ -38,14 +42,25 @@ class Scale(Calibration):
     factor: float = 1.0
 
     @classmethod
-    def fit(cls, dist: AnyDistribution, y: NDArray[Any], weight: Weights = None) -> Self:
-        """Find the factor of least NLL: sqrt(mean z^2) for a Gaussian, else by a search."""
+    def fit(
+        cls,
+        dist: AnyDistribution,
+        y: NDArray[Any],
+        weight: Weights = None,
+        freedom: float | None = None,
+    ) -> Self:
+        """Find the factor of least NLL: sqrt(mean z^2) for a Gaussian, else by a search.
+
+        With `freedom` it is widened instead of shrunk.
+        """
         continuous = _continuous(dist)
         if isinstance(dist, Gaussian):
             z2 = ((y - dist.mean) / dist.std) ** 2
             log_factor = 0.5 * np.log(max(weighted_mean(z2, weight), 1e-12))
         else:
             log_factor = least(lambda s: weighted_nll(stretched(continuous, np.exp(s)), y, weight))
+        if freedom is not None:
+            return cls(float(np.exp(log_factor)) * inflation(freedom))
         return cls(_shrunk(log_factor, len(y)))
 
     def apply(self, dist: AnyDistribution) -> AnyDistribution:

@@ -79,7 +79,9 @@ from rdeepsense.errors import InputError
 
 MOST_IN_ORDER = 20_000  # successive rows that are looked at for their order
 
-FEW_ROWS = 60  # 90 % intervals of a quick fit contain 0.79 of fresh values with 60, 0.40 with 12
+FEW_ROWS = 60  # the 90 % intervals of one table contain 0.7 to 1 of fresh values with 12 rows
+TELLING_ROWS = 12  # of fewer, five folds have too few rows to tell a scale
+TELLING_INPUTS = 5  # for each row; with more of them the intervals of 12 rows contain 0.97
 DISCRETE = 10  # values at most of a discrete target
 RARE = 3  # rows of a class, of which one each trains, validates and tests
 IMBALANCED = 0.01  # share of the smallest class
@@ -318,12 +320,15 @@ class _Check:
     def _sizes(self) -> None:
         rows, inputs = self.table.rows, self.table.inputs
         if rows < FEW_ROWS:
+            told = "are wide, and contain what they state only on average over tables"
+            if rows < TELLING_ROWS or inputs > TELLING_INPUTS * rows:
+                told = "are wide, and their coverage cannot be told"
             self.add(
                 "few-rows",
                 "error" if rows < FEWEST_ROWS else "warning",
-                f"{rows} rows are few: predicted intervals are too narrow and metrics uncertain",
-                "Collect more rows, or trust the predicted uncertainty only after testing it on "
-                "new rows.",
+                f"{rows} rows are few: metrics are uncertain, and intervals of RDeepSense {told}; "
+                "other estimators do not widen theirs",
+                "Collect more rows, or test the intervals on new rows before you rely on them.",
             )
         if rows < inputs and self.table.columns:
             self.add(

@@ -53,6 +53,12 @@ class Part:
         return len(np.unique(self.block))
 
     @property
+    def independent(self) -> float:
+        """As how many rows of equal weight these count: (sum w)^2 / sum w^2 over blocks."""
+        weight = np.bincount(np.unique(self.block, return_inverse=True)[1], self.weight)
+        return float(weight.sum() ** 2 / (weight**2).sum())
+
+    @property
     def relative_weight(self) -> Floats | None:
         """The weights scaled to a mean of 1, or None where all rows weigh the same."""
         if np.all(self.weight == self.weight[0]):

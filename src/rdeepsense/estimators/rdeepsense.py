@@ -148,7 +148,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         if budget is not None and not isinstance(budget, DeviceBudget):
             raise InputError(f"budget = {budget!r} is no budget; accepted: None, rdeepsense.Budget")
         spec = replace(super()._spec(), input_drop_prob=self.input_drop_prob, budget=self.budget)
-        spec = replace(spec, laplace=True, leaves_groups_out=True)
+        spec = replace(spec, laplace=True, leaves_groups_out=True, allows_for_few_rows=True)
         if self.effort == "quick" and is_dear(spec.architecture):
             return replace(spec, most_steps=QUICK_STEPS, group_folds=QUICK_FOLDS)
         return spec

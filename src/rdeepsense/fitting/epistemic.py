@@ -104,7 +104,11 @@ class EpistemicPart:
         fitted: dict[str, Calibration | None] = {}
         for method, variance in variances.items():
             total = found.total(said, target.variance_in_units(variance, target_scaler), method)
-            fitted[method] = None if kind is None else calibration.fit(kind, total, y, weight)
+            fitted[method] = (
+                None
+                if kind is None
+                else calibration.fit(kind, total, y, weight, freedom=held_out.freedom)
+            )
         return cls(laplace, share, fitted)
 
     def passes(

@@ -21,7 +21,9 @@ from rdeepsense import calibration
 from rdeepsense.arrays import Integers
 from rdeepsense.data.splits import Part
 from rdeepsense.dropout import StochasticNetwork
+from rdeepsense.fitting.few_rows import freedom
 from rdeepsense.fitting.folds import fold_weights
+from rdeepsense.fitting.ladder import FEW_ROWS
 from rdeepsense.fitting.left_out import LeftOut, LeftOutFold
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.trainer import HeldOutPredictions, TrainedModel, Trainer
@@ -105,11 +107,15 @@ def _calibrated(
     forward = Forward(trainer.input_scaler, trainer.spec.device, rows.seed)
     left_out = LeftOut(tuple(folds), forward, scaler)
     X, y = left_out.joined("X"), left_out.joined("y")
-    held_out = HeldOutPredictions(left_out.dist, X, y, left_out.weight)
+    few = trainer.is_of_few_rows
+    if trainer.spec.allows_for_few_rows and not trainer.target.is_classes:
+        few = few or part.blocks < FEW_ROWS
+    free = freedom(part) if few else None
+    held_out = HeldOutPredictions(left_out.dist, X, y, left_out.weight, free)
     kind = trainer.spec.after.calibration
     assert kind is not None
     group = left_out.joined("group")
-    fitted = calibration.fit(kind, held_out.dist, y, held_out.weight, group)
+    fitted = calibration.fit(kind, held_out.dist, y, held_out.weight, group, free)
     return replace(trained, held_out=held_out, calibration=fitted, left_out=left_out)
 
 

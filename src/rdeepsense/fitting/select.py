@@ -15,8 +15,9 @@ of groups judge, at a bounded cost (`group_choice`).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from rdeepsense.arrays import Integers
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.fitting.architecture_search import (
@@ -27,6 +28,7 @@ from rdeepsense.fitting.architecture_search import (
 )
 from rdeepsense.fitting.budget_ladder import ladder_within
 from rdeepsense.fitting.candidates import FEW_VALIDATION_ROWS, FOLDS
+from rdeepsense.fitting.few_rows import Shrinkage, freedom, shrunk_folds
 from rdeepsense.fitting.folds import fold_weights, out_of_fold
 from rdeepsense.fitting.group_choice import can_choose, choose_by_groups
 from rdeepsense.fitting.ladder import FEW_ROWS, ladder
@@ -49,10 +51,13 @@ def select(trainer: Trainer) -> TrainedModel:
     grid, criterion = trainer.spec.grid, trainer.spec.criterion
     few = len(trainer.rows.validation) < FEW_VALIDATION_ROWS and trainer.rows.split_off
     few = few and not trainer.rows.in_time  # folds would judge rows by those after them
+    alone = len(grid) == 1 and not trainer.spec.open_architecture
     is_open = trainer.spec.open_architecture
     architectures = _offered(trainer) if is_open else ()
-    fold = (len(grid) > 1 or is_open) and few and criterion == "nll" and trainer.can_fold
-    fold = fold and not any(map(is_dear, architectures)) and trainer.rows.rows.blocks >= FOLDS
+    fold = (not alone or trainer.is_of_few_rows) and few and criterion == "nll"
+    fold = fold and trainer.can_fold
+    judged = (trainer.spec.architecture,) if alone else architectures
+    fold = fold and not any(map(is_dear, judged)) and trainer.rows.rows.blocks >= FOLDS
     by_groups = is_open and can_choose(trainer, architectures)
     fold = fold or by_groups
     if fold:
@@ -63,11 +68,15 @@ def select(trainer: Trainer) -> TrainedModel:
     elif is_open and fold and trainer.row_count < FEW_ROWS and trainer.spec.budget is None:
         trainer.spec = replace(trainer.spec, architecture=architectures[0], grid=coarse_grid(grid))
         length = short(trainer, trainer.row_count)
+    elif fold and alone:
+        length = short(trainer, trainer.row_count)
     elif is_open:
         tried = choose_architecture(trainer, architectures, fold)
     trained = _cross_validated(trainer, length) if fold else _held_out(trainer)
     if is_open and tried is None:
         tried = (_the_only_one(trainer, trained),)
+    if alone and fold:
+        trained = replace(trained, selection=None)
     if trained.selection is not None:
         selection = replace(trained.selection, architectures=tried, cut=trainer.cut)
         trained = replace(trained, selection=selection)
@@ -106,7 +115,9 @@ def _held_out(trainer: Trainer) -> TrainedModel:
         for i, candidate in enumerate(group[: len(networks) // members]):
             own = slice(i * members, (i + 1) * members)
             dist = trainer.predict(networks[own], X, scaler)
-            held_out = HeldOutPredictions(dist, X, y, rows.validation.relative_weight)
+            free = freedom(rows.validation) if trainer.is_of_few_rows else None
+            weight = rows.validation.relative_weight
+            held_out = HeldOutPredictions(dist, X, y, weight, free)
             judgement = trainer.judge(candidate, held_out, record.best_step[own])
             board.judged.append(judgement)
             report = trainer.report(record, schedule, own, train.total, len(held))
@@ -180,7 +191,7 @@ def _cross_validated(trainer: Trainer, length: Length | None) -> TrainedModel:
     fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels)
     size = FOLDS * members
     board = Leaderboard("nll")
-    options: list[tuple[HeldOutPredictions, Scaler | None, Schedule, Networks]] = []
+    options: list[tuple[_Folds, Scaler | None, Schedule]] = []
     for group in board.groups(trainer.spec.grid):
         if options and not trainer.goes_on():
             break
@@ -190,36 +201,62 @@ def _cross_validated(trainer: Trainer, length: Length | None) -> TrainedModel:
         networks, record, schedule = trainer.train(group, FOLDS, inside, outside, length)
         for i, candidate in enumerate(group[: len(networks) // size]):
             own = slice(i * size, (i + 1) * size)
-            held_out = out_of_fold(trainer, networks[own], fold, scaler)
-            board.judged.append(trainer.judge(candidate, held_out, record.best_step[own]))
-            options.append((held_out, scaler, schedule, networks[own]))
+            folds = _Folds.of(trainer, networks[own], fold, scaler)
+            board.judged.append(trainer.judge(candidate, folds.held_out, record.best_step[own]))
+            options.append((folds, scaler, schedule))
     leader = board.judged[board.leader]
     candidate, calibration = leader.trial.candidate, leader.calibration
-    held_out, scaler, schedule, judges = options[board.leader]
+    folds, scaler, schedule = options[board.leader]
     rows = trainer.training_rows(part, scaler)
     lengths = LengthSearch(schedule, rows.total, size, leader.trial)
     may = trainer.spec.epochs is None and length is None
     while may and (other := lengths.next()) is not None and trainer.goes_on():
         inside, outside = fold_weights(rows, fold, members, 1)
         networks, record, schedule = trainer.train([candidate], FOLDS, inside, outside, other)
-        again = out_of_fold(trainer, networks, fold, scaler)
-        judgement = trainer.judge(candidate, again, record.best_step)
+        again = _Folds.of(trainer, networks, fold, scaler)
+        judgement = trainer.judge(candidate, again.held_out, record.best_step)
         if lengths.accept(judgement.trial, schedule):
-            held_out, calibration, judges = again, judgement.calibration, networks
+            folds, calibration = again, judgement.calibration
     networks, record, schedule = trainer.train(
         [candidate], 1, rows, rows, lengths.kept or length, stop_at=lengths.trial.best_step
     )
     how = f"{FOLDS}-fold cross-validation"
+    if trainer.is_of_few_rows and trainer.rows.groups is not None:
+        how = f"{how} by groups"
     report = trainer.report(record, schedule, slice(None), len(part), len(part))
+    if folds.shrinkage is not None:
+        networks = [folds.shrinkage.final(trainer, one, scaler) for one in networks]
+        details = {**report.details, "few_rows": folds.shrinkage.to_json()}
+        report = replace(report, details=details)
     return TrainedModel(
         candidate,
         tuple(networks),
         scaler,
         part,
-        held_out,
+        folds.held_out,
         calibration,
         replace(report, validated=how),
         lengths.best,
         replace(board.selection(how), lengths=tuple(lengths.tried)),
-        by_fold=(fold, tuple(judges)),
+        by_fold=(fold, tuple(folds.networks)),
     )
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """The networks of all folds and what they predict out of fold, shrunk where rows are few."""
+
+    networks: Networks
+    held_out: HeldOutPredictions
+    shrinkage: Shrinkage | None = None
+
+    @classmethod
+    def of(
+        cls, trainer: Trainer, networks: Networks, fold: Integers, scaler: Scaler | None
+    ) -> _Folds:
+        if not trainer.is_of_few_rows:
+            return cls(networks, out_of_fold(trainer, networks, fold, scaler))
+        shrinkage, shrunk = shrunk_folds(trainer, networks, fold, scaler)
+        held_out = out_of_fold(trainer, shrunk, fold, scaler)
+        held_out = replace(held_out, freedom=freedom(trainer.rows.rows))
+        return cls(shrunk, held_out, shrinkage)

@@ -48,6 +48,7 @@ class FitSpec:
     budget: DeviceBudget | None = None  # of the device; candidates are judged in its form
     leaves_groups_out: bool = False  # whether to calibrate on groups that were left out
     group_folds: int = 8  # the most networks that each have a part of the groups left out
+    allows_for_few_rows: bool = False  # whether few rows shrink and widen what it predicts
     laplace: bool = False  # whether to learn what the rows leave open about the last layer
     epochs: int | None = None
     most_steps: int | None = None  # of a training, where `epochs` is None

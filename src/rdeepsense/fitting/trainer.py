@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
@@ -28,6 +29,7 @@ from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.errors import InputError, InterruptedTraining
 from rdeepsense.fitting.candidates import Candidate, Trial
 from rdeepsense.fitting.device_budget import TrainedNetwork
+from rdeepsense.fitting.ladder import FEW_ROWS
 from rdeepsense.fitting.left_out import LeftOut
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.fitting.records import LAST_ROWS, Selection, TrainingReport
@@ -40,6 +42,7 @@ from rdeepsense.progress import Lines, Progress, progress_for
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
+ROWS_AN_INPUT, MOST_FEW_ROWS = 20, 1_000  # fewer are few for so many inputs
 ROUNDING_ROWS = 512  # to choose the rounding of an exported network on
 
 
@@ -51,6 +54,7 @@ class HeldOutPredictions:
     X: NDArray[Any]
     y: NDArray[Any]
     weight: Floats | None
+    freedom: float | None = None  # degrees of freedom of their scale, where rows are few
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,16 @@ class Trainer:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_display": None}  # which has a thread
+
+    @property
+    def is_of_few_rows(self) -> bool:
+        """Whether the fit has so few rows that it must allow for it (`fitting.few_rows`)."""
+        spec, rows = self.spec, self.rows
+        wanted = spec.allows_for_few_rows and spec.criterion == "nll" and spec.after.calibration
+        if not (wanted and rows.split_off and self.can_fold):
+            return False
+        inputs = math.prod(rows.network_shape) if len(rows.network_shape) == 1 else 0
+        return len(rows.rows) < max(FEW_ROWS, min(ROWS_AN_INPUT * inputs, MOST_FEW_ROWS))
 
     @property
     def row_count(self) -> int:
@@ -294,7 +308,8 @@ class Trainer:
         dist, fitted = held_out.dist, None
         if self.spec.after.calibration is not None:
             kind = self.spec.after.calibration
-            fitted = calibration.fit(kind, dist, held_out.y, held_out.weight)
+            freedom = held_out.freedom
+            fitted = calibration.fit(kind, dist, held_out.y, held_out.weight, freedom=freedom)
             dist = fitted.apply(dist)
         area = None if dist.is_categorical else metrics.deviation_area(dist, held_out.y)
         trial = Trial(

@@ -55,7 +55,10 @@ def test_animal(run: Any, animal: Animal, monkeypatch: pytest.MonkeyPatch) -> No
     marks = animal.options[-2:] if "--missing-mark" in animal.options else ()
     again = run("predict", "model.safetensors", path, "-o", "p.csv", *marks)
     assert again.code == 0, again.err
-    assert len(Path("p.csv").read_text().splitlines()) == sum(written["rows"].values()) + 1
+    rows = written["rows"]
+    if rows["train"] == rows["validation"]:  # few rows are cross-validated: the same rows do both
+        del rows["validation"]
+    assert len(Path("p.csv").read_text().splitlines()) == sum(rows.values()) + 1
     # Read in pieces of a few rows it is the same table, and the same is said of it.
     monkeypatch.setattr("rdeepsense.cli.predict_stream.LARGE", 0)
     monkeypatch.setattr("rdeepsense.cli.pieces.rows_at_once", lambda *_: 7)
