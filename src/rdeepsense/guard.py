@@ -16,8 +16,9 @@ the distance beyond the other rows, those that are furthest out do not count, on
 
 A category is a code: any that is none of its levels' is unknown, whatever the range.
 
-A flagged row keeps its mean. Its std is at least that of the training targets, and its class
-probabilities are mixed half and half with the training frequencies.
+The network reads a number that is out of range as the nearest end of its range, so that the mean
+does not run away with it. The std of a flagged row is at least that of the training targets, and
+its class probabilities are mixed half and half with the training frequencies.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.precision import needs_double
 from rdeepsense.status import Status, Statuses
 
-REACH = 1e6  # standard deviations; every form moves an input that is further out to this
+REACH = 1e6  # standard deviations; what a network reads at most where a model has no guard
 EMBEDDING_REACH = 100.0  # the same of what periodic embeddings read
 MARGIN = 0.5
 FAR = 30.0  # standard deviations from the mean, where every range ends that the rows do not pass
@@ -95,9 +96,13 @@ class Guard:
         """Name the arrays, as files have them."""
         return {name: values for name, values in vars(self).items() if values is not None}
 
-    def inside(self, X: NDArray[Any]) -> Floats:
-        """Move rows into the ranges; NaN stays."""
-        rows: Floats = np.clip(X, self.low, self.high)
+    def inside(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Move numbers into their ranges, as networks read them; NaN and categories stay."""
+        low, high = self.low, self.high
+        if self.levels is not None:
+            low = np.where(self.levels > 0, -np.inf, low)
+            high = np.where(self.levels > 0, np.inf, high)
+        rows: NDArray[Any] = np.clip(X, low, high).astype(X.dtype, copy=False)
         return rows
 
     def beyond(self, X: NDArray[Any]) -> Booleans:

@@ -22,6 +22,7 @@ from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.deploy.prepare import DTYPES, prepare
+from rdeepsense.guard import Guard
 from rdeepsense.status import Status
 
 needs_cc = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
@@ -97,7 +98,7 @@ def test_every_type_of_c_says_the_same(seed: int, dtype: str, tmp_path: Path) ->
     built = library(write(source, tmp_path / "m", drawn.X), COMPILERS[0], "-O2")
     found, numbers = predict(built, source, rows)
     assert found == status.tolist()
-    wanted = folded.finish(network.raw(rows), rows)
+    wanted = folded.finish(network.raw(folded.facts.inside(rows)), rows)
     agree(numbers, np.stack([p for p in wanted[:2] if p is not None]), 1e-4)
     first = [built.model_flagged_input(ctypes.c_void_p(row.ctypes.data)) for row in rows]
     beyond = drawn.estimator.flagged_inputs(rows)
@@ -136,3 +137,49 @@ def test_absurd_inputs_are_moved_alike(tmp_path: Path) -> None:
         means.append(np.ravel(load(tmp_path / "f", compile=True).predict(rows)))
     for found in means[1:]:
         np.testing.assert_allclose(found, means[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("missing", ["refuse", "mean"])
+def test_a_number_out_of_range_is_read_as_the_end_of_its_range(
+    missing: str, tmp_path: Path
+) -> None:
+    """The mean ran away: 2,694,874 +- 6.8 at a million standard deviations."""
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = 3 * X[:, 0] + X[:, 1]
+    how: dict[str, Any] = {"missing": missing, "effort": "quick", "random_state": 0}
+    model = rds.RDeepSenseRegressor(hidden=(8,), **how).fit(X, y)
+    guard = model.fitted_.guard
+    far = np.array([[1e3, 0.0], [-1e300, 0.0], [0.5, -1e6], [1e9, 1e9]])
+    ends = np.clip(far, guard.low, guard.high)
+    assert (model.status(far) == Status.OUT_OF_RANGE).all()
+    assert (model.status(ends) == Status.OK).all()
+    for given in ({}, {"epistemic": "laplace"}, {"samples": 5}):
+        found, wanted = (model.predict_dist(rows, **given) for rows in (far, ends))
+        # The mean keeps its place as the std is widened, but for the last bit.
+        np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-12)
+        assert (found.std >= y.std() * 0.999).all()
+    path = tmp_path / "f"
+    rds.export(model, path)
+    assert np.array_equal(load(path).predict(far), load(path).predict(ends))
+    said = model.live().predict(far[0]).distribution
+    assert said.mean == pytest.approx(model.predict(ends[:1]).item(), rel=1e-9)
+
+
+def test_a_code_stays_and_numbers_move_in_their_type() -> None:
+    guard = Guard(
+        np.array([-1.0, 0.0]), np.array([1.0, 2.0]), np.zeros(2), np.ones(1), np.array([0.0, 3.0])
+    )
+    rows = np.array([[5.0, -1.0], [np.nan, 7.0], [0.5, 2.0]], np.float32)
+    inside = guard.inside(rows)
+    assert inside.dtype == np.float32
+    np.testing.assert_array_equal(inside, np.float32([[1, -1], [np.nan, 7], [0.5, 2]]))
+
+
+def test_without_a_guard_inputs_stop_at_a_million_standard_deviations() -> None:
+    """As for files of models from before there were ranges."""
+    drawn = draw(1, widest=8, most=3)
+    fitted = replace(drawn.estimator.fitted_, guard=None)
+    scaler = fitted.inputs.scaler
+    rows = scaler.rows_at(np.outer([2e6, 1e6], np.ones(len(scaler.scale))))
+    wanted = fitted.distribution(rows[1:])
+    np.testing.assert_allclose(fitted.distribution(rows[:1]).mean, wanted.mean, rtol=1e-9)

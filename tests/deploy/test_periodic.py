@@ -209,7 +209,7 @@ def test_all_forms_agree_on_rows_near_far_and_missing(waves: Drawn, tmp_path: Pa
         network = prepare(folded, dtype, waves.X.astype(np.float32))
         source = Source(folded, network)
         found = predict(library(write(source, tmp_path / dtype), "gcc", "-O2"), source, X)
-        own = folded.finish(network.raw(X), X)
+        own = folded.finish(network.raw(folded.facts.inside(X)), X)
         assert near(found[1], own.stacked(), 1e-4)
         assert np.array_equal(own.status, status)
         if bound is not None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rdeepsense import precision
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.encoding import LEAST_SCALE, Encoding
-from rdeepsense.guard import REACH
+from rdeepsense.guard import REACH, Guard
 
 TARGETS = 10 * float(np.finfo(np.float64).eps)  # resolution of targets, which are always float64
 FAR = 1e5  # times what is resolved: rounding is then nothing beside the scale
@@ -40,6 +40,7 @@ class Scaler:
     scale: Floats
     flat: tuple[int, ...] = ()  # columns that vary by no more than is resolved; not kept in files
     encoding: Encoding | None = None
+    guard: Guard | None = None  # of a fitted model; `transform` moves numbers into its ranges
 
     @classmethod
     def standard(
@@ -135,8 +136,10 @@ class Scaler:
     def transform(self, values: NDArray[Any], dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Return the scaled values as a tensor; a missing value becomes 0, its column's mean.
 
-        What lies further out than REACH is moved there, as it is on a device.
+        What is out of range is moved to the end of its range, and what lies further out than REACH
+        to that, as on a device.
         """
+        values = values if self.guard is None else self.guard.inside(values)
         return self.gather(values, np.arange(len(values)), dtype).clamp_(-REACH, REACH)
 
     def gather(

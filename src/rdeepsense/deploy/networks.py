@@ -50,7 +50,7 @@ class NetworkRunner:
         return self.folded.facts
 
     def run(self, X: NDArray[Any]) -> Outputs:
-        return self.folded.finish(self.network.raw(np.asarray(X)), X)
+        return self.folded.finish(self.network.raw(self.facts.inside(np.asarray(X))), X)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
     if not len(X):
         drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.layers.inputs))
         X = folded.layers.rows_at(drawn)
-        X = X if folded.facts.guard is None else folded.facts.guard.inside(X)
+    X = folded.facts.inside(X)
     wanted = folded.finish(wide.raw(X), X)
 
     def rounded(kept: list[int]) -> FloatNetwork:

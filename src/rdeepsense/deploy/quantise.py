@@ -129,6 +129,7 @@ def quantise(folded: Folded, X: NDArray[Any]) -> Int8Network:
         )
     if not len(X):
         raise InputError("int8 needs rows to calibrate the activations on; give rows=(X, y)")
+    X = folded.facts.inside(X)
     ready = standardised(folded.layers)
     units, reach = best_units(folded, X, ready), reach_of(folded, X, ready)
     return together(integers(X, ready, units, reach), X[:ORDER_ROWS])

@@ -358,8 +358,8 @@ class DistributionEstimator(BaseEstimator):
         OUT_OF_RANGE is an input beyond what was trained on, UNKNOWN_LEVEL a category that was
         never seen, MISSING a NaN that was not trained for: rows that `predict` refuses have a
         status, too. The std of a flagged row is at least that of
-        the training targets, and its class probabilities are half the training frequencies; its
-        mean stays.
+        the training targets, and its class probabilities are half the training frequencies. The
+        network reads the end of the range in place of an input beyond it.
 
         After `fit_novelty` a row whose inputs together are stranger than 99 % of the rows that the
         model kept is UNLIKE, which changes no prediction. It is told by the compact density that

@@ -129,6 +129,11 @@ class Fitted:
         """Whether one deterministic pass is all that a prediction takes."""
         return isinstance(self.model, Networks) and isinstance(self.model.passes, Single)
 
+    @cached_property
+    def reader(self) -> Scaler:
+        """The scaler of what networks read: numbers out of range are moved to its end."""
+        return replace(self.inputs.scaler, guard=self.guard)
+
     def distribution(
         self,
         X: NDArray[Any],
@@ -214,7 +219,7 @@ class Fitted:
         """Predict in the target's units."""
         dist: AnyDistribution
         if isinstance(self.model, Process):
-            dist = self.model.predict(X, self.inputs.scaler, device)
+            dist = self.model.predict(X, self.reader, device)
         else:
             run = self.model.passes if passes is None else passes
             dist = run.run(self.model.members, X, self._forward(device))
@@ -238,7 +243,7 @@ class Fitted:
         return mutual_information(dist, variance, 1.0 if chosen is None else chosen.summary())
 
     def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return rows as the networks see them, in float32."""
+        """Return standardised rows in float32, of any range: what a novelty judges."""
         rows: NDArray[Any] = self.inputs.scaler.transform(X).numpy()
         return rows
 
@@ -310,7 +315,7 @@ class Fitted:
             )
 
     def _forward(self, device: torch.device) -> Forward:
-        return Forward(self.inputs.scaler, device, self.training.seed)
+        return Forward(self.reader, device, self.training.seed)
 
 
 def score(held_out: HeldOutPredictions, calibration: Calibration | None) -> dict[str, float]:

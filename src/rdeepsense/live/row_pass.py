@@ -46,7 +46,7 @@ class RowPass:
 
     def __call__(self, X: NDArray[Any]) -> tuple[AnyDistribution, Floats]:
         """Return the calibrated distribution of checked rows, and psi (rows, directions)."""
-        x = self.fitted.inputs.scaler.transform(X, self.dtype)
+        x = self.fitted.reader.transform(X, self.dtype)
         with torch.no_grad(), self.network.drawing(0, CPU):
             params, seen = features(self.network, x)
         numbers = seen.numpy()

@@ -46,6 +46,7 @@ class GoingOn:
         """Predict the next window, (1, time, channels)."""
         new = X if self._is_first else X[:, -self.hop :]
         self._is_first = False
-        for z in self.folded.graph.read(new).reshape(-1, 1, self.running.stream.read):
+        scaled = self.folded.graph.read(self.folded.facts.inside(new))
+        for z in scaled.reshape(-1, 1, self.running.stream.read):
             self.running.push(z)
         return finished(self.folded, self.running.raw(), X, self.factor)

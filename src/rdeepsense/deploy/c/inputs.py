@@ -179,6 +179,6 @@ def predicted(
     folded: Folded | FoldedGraph, network: StoredNetwork, rows: NDArray[np.float32]
 ) -> list[NDArray[np.float64]]:
     """Compute what predict must write for rows, in the order of `CModel.results`."""
-    found = folded.finish(network.raw(rows), rows)
+    found = folded.finish(network.raw(folded.facts.inside(rows)), rows)
     parts = [found.mean, found.std] if isinstance(found, MeanStd) else [found.probs]
     return parts if found.epistemic is None else [*parts, found.epistemic]

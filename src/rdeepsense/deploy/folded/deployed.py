@@ -70,10 +70,10 @@ class DeployedModel:
     def status(self, X: ArrayLike) -> Statuses:
         """Tell what is the matter with each row, as numbers of `rdeepsense.Status`; 0 is nothing.
 
-        A row whose inputs are told keeps its mean; its std is at least that of the training
-        targets, and its probabilities are half the training frequencies. Rows that `predict`
-        refuses have a status. UNSURE and UNLIKE are of models that were exported with `reject` and
-        `novelty`, and change no prediction.
+        The network reads the end of the range in place of an input beyond it. The std of such a row
+        is at least that of the training targets, and its probabilities are half the training
+        frequencies. Rows that `predict` refuses have a status. UNSURE and UNLIKE are of models that
+        were exported with `reject` and `novelty`, and change no prediction.
         """
         rows = self.facts.floats(X)
         found = self.runner.run(rows).status

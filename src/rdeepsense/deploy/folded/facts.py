@@ -97,6 +97,10 @@ class Facts:
             recipe = replace(recipe, hop=apart)
         return replace(self, recipe=recipe, smoothing=own)
 
+    def inside(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return rows as networks read them: numbers out of range are moved to its end."""
+        return X if self.guard is None else self.guard.inside(X)
+
     def numbers(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the inputs of rows that are no categories."""
         if self.encoding is None or not self.encoding.categories:

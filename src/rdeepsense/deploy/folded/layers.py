@@ -2,9 +2,9 @@
 
     h_0 = x - centre,   h_i = max(0, W_i h_{i-1} + b_i),   raw = W h + b
 
-h_0 is 0 where x is missing, and at most REACH scales. With an `encoding` x is what that makes of
-categories and missing values. With an embedding e (see `embedding`) the
-first layer reads [h_0, e(h_0 / scale)].
+h_0 is 0 where x is missing, and at most REACH scales; `Folded` moves x into the guard's ranges
+first. With an `encoding` x is what that makes of categories and missing values. With an embedding e
+(see `embedding`) the first layer reads [h_0, e(h_0 / scale)].
 The centre is taken off the input, not put into b_1, because x and centre may be far larger than
 their difference.
 """

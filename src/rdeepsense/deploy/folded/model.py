@@ -33,7 +33,7 @@ class Folded:
     def raw(self, X: NDArray[Any]) -> Floats:
         """Compute the columns of the last layer; with a laplace, its size as one more."""
         laplace = self.output.laplace
-        return self.layers.raw(X, None if laplace is None else laplace.root)
+        return self.layers.raw(self.facts.inside(X), None if laplace is None else laplace.root)
 
     def run(self, X: NDArray[Any]) -> Outputs:
         return self.finish(self.raw(X), X)
@@ -42,6 +42,6 @@ class Folded:
         """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
         found = self.output.finish(raw)
         if self.narrowing is not None and isinstance(found, MeanStd):
-            kept = self.narrowing.kept(self.layers.last_hidden(X))
+            kept = self.narrowing.kept(self.layers.last_hidden(self.facts.inside(X)))
             found = found._replace(std=found.std * np.sqrt(kept))
         return guarded(found, self.facts, X)

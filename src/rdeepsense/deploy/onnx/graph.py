@@ -2,8 +2,8 @@
 
     z = (x - centre) per_scale,   h_i = Relu(Gemm(h_{i-1}, W_i, b_i)),   raw = Gemm(h, W, b) + 0 z
 
-The layers read z up to the network's reach, and what `embedding` makes of it. Of categories and
-missing values x is what `encoding` makes of them.
+The layers read z within the guard's ranges and up to the network's reach, and what `embedding`
+makes of it. Of categories and missing values x is what `encoding` makes of them.
 
 0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
 run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
@@ -58,12 +58,15 @@ def model(folded: Folded, network: FloatNetwork | Int8Network, features: bool = 
     unbounded = _standardised(nodes, encoded, folded.facts.missing, network)
     reach = network.levels if isinstance(network, Int8Network) else network.reach
     ends = [nodes.single("least_z", -reach), nodes.single("greatest_z", reach)]
+    z = unbounded
+    if folded.facts.guard is not None:
+        z = guard.moved(nodes, folded.facts.guard, network, z)
     if isinstance(network, Int8Network):
-        z = _embedded_steps(nodes, network, unbounded)
+        z = _embedded_steps(nodes, network, z)
         z = nodes.node("Clip", [z, *ends], "bounded_z")
         raw, h = _int8_layers(nodes, network, z), ""
     else:
-        z = nodes.node("Clip", [unbounded, *ends], "bounded_z")
+        z = nodes.node("Clip", [z, *ends], "bounded_z")
         raw, h = _float_layers(nodes, network, embedding_nodes(nodes, network.embedding, z))
     axis = nodes.constant("columns", np.array([1]))
     # A category that is missing has a vector, which is finite.

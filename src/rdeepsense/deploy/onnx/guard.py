@@ -13,7 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rdeepsense.arrays import Singles
+from rdeepsense.deploy.networks import FloatNetwork
 from rdeepsense.deploy.onnx.nodes import INPUT, Nodes
+from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.guard import LARGEST, Guard
 from rdeepsense.status import Status
 
@@ -51,6 +54,27 @@ def guard_nodes(nodes: Nodes, guard: Guard, named: str = NAMES[0]) -> str:
     column = nodes.node("Where", [flagged, first, none], "flagged_column")
     nodes.node("Squeeze", [column, "last_axis"], "flagged_input")
     return flagged
+
+
+def moved(nodes: Nodes, guard: Guard, network: FloatNetwork | Int8Network, z: str) -> str:
+    """Add z of numbers that are moved into their ranges; of what is encoded it is left alone.
+
+    As z is monotone, also once it is rounded, its ends are those of the ranges.
+    """
+    per_scale: Singles | None = network.per_scale
+    if isinstance(network, Int8Network) and per_scale is None:
+        per_scale = network.per_step / np.float32(2)
+    assert per_scale is not None
+    ends, held = [], _held(guard)
+    for name, values, none in (("low_z", held.low, -LARGEST), ("high_z", held.high, LARGEST)):
+        numbers = slice(None) if network.encoding is None else list(network.encoding.numbers)
+        own = values.astype(np.float32)[numbers]
+        with np.errstate(over="ignore"):
+            scaled = (own - network.centre[: len(own)]) * per_scale[: len(own)]
+        end = np.full(len(network.centre), none, np.float32)
+        end[: len(own)] = np.clip(scaled, -LARGEST, LARGEST)
+        ends.append(nodes.single(name, end))
+    return nodes.node("Min", [nodes.node("Max", [z, ends[0]], "z_from"), ends[1]], "z_within")
 
 
 def widened(nodes: Nodes, guard: Guard, flagged: str, std: str) -> None:

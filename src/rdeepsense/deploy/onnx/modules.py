@@ -3,7 +3,7 @@
     z = (x - centre) per_scale,   raw = body(z) + 0 z,   then mean and std, or probabilities
 
 torch writes the graph of the body; the scale of targets and the calibration are folded into its
-last layer, as for dense models. The body reads z up to REACH; 0 z is as in `graph`.
+last layer, as for dense models. The body reads z within the guard's ranges; 0 z is as in `graph`.
 """
 
 from __future__ import annotations
@@ -81,6 +81,12 @@ class _WholeModel(nn.Module):
         self.guard = None if fitted.guard is None else TorchGuard(fitted.guard)
         self.link, self.missing = output.link, fitted.inputs.missing
         self.centre, self.per_scale = _single(scaler.shift), _single(1 / scaler.scale)
+        self.low, self.high = torch.tensor(-REACH), torch.tensor(REACH)
+        if self.guard is not None:
+            self.low, self.high = (
+                ((end - self.centre) * self.per_scale).clamp(-REACH, REACH)
+                for end in (self.guard.low, self.guard.high)
+            )
         self.spread = _single(0.0 if output.spread is None else output.spread)
         self.shift = _single(0.0 if output.shift is None else output.shift)
 
@@ -88,7 +94,8 @@ class _WholeModel(nn.Module):
         z = (x - self.centre) * self.per_scale
         if self.missing != "refuse":
             z = torch.where(torch.isnan(z), torch.zeros_like(z), z)
-        raw = self.body(z.clamp(-REACH, REACH)) + (z - z).flatten(1).sum(1, keepdim=True)
+        within = torch.minimum(torch.maximum(z, self.low), self.high)
+        raw = self.body(within) + (z - z).flatten(1).sum(1, keepdim=True)
         if isinstance(self.link, Softmax):
             probs: Tensor = raw.softmax(1)
             if self.guard is None:

@@ -169,18 +169,17 @@ static void test_network_by_hand(void)
     x[0] = 1.0f, x[1] = -3.0f;
     EXPECT(network(x, &w) == MODEL_OK);
     EXPECT(w.raw[0] == 0.25f);
-    /* Out of range, and yet what the network makes of it: z = (29, 0), h = (29, 0, 55). */
+    /* Out of range, and so moved to its end, 50: z = (24.5, 0), h = (24.5, 0, 46). */
     x[0] = 59.0f, x[1] = -1.0f;
     EXPECT(network(x, &w) == MODEL_OUT_OF_RANGE && model_flagged_input(x) == 0);
-    EXPECT(w.raw[0] == 0.25f + 4.0f * (29.0f + 0.5f * 55.0f));
+    EXPECT(w.raw[0] == 0.25f + 4.0f * (24.5f + 0.5f * 46.0f));
     x[0] = 50.0f, x[1] = -50.0f;
     EXPECT(network(x, &w) == MODEL_OK && model_flagged_input(x) == MODEL_INPUTS);
     x[1] = -50.1f;
     EXPECT(network(x, &w) == MODEL_OUT_OF_RANGE && model_flagged_input(x) == 1);
-    /* z = (1000, 0), moved there: h = (1000, 0, 1997). */
     x[0] = 3e38f, x[1] = -1.0f;
     EXPECT(network(x, &w) == MODEL_OUT_OF_RANGE);
-    EXPECT(w.raw[0] == 0.25f + 4.0f * (1000.0f + 0.5f * 1997.0f));
+    EXPECT(w.raw[0] == 0.25f + 4.0f * (24.5f + 0.5f * 46.0f));
     nan.bits = 0x7fc00000u;
     x[0] = nan.value;
     EXPECT(network(x, &w) == MODEL_MISSING && model_flagged_input(x) == 0);

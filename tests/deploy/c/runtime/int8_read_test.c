@@ -107,9 +107,14 @@ static void test_rows(void)
         int wanted = MODEL_OK, missing = 0;
         uint32_t q[ROOM] = {0};
         for (i = 0; i < MODEL_INPUTS; ++i) {
-            float z;
-            row[i] = time % 4 ? any_input() : 0.5f;
-            z = (row[i] - model_centre[i]) * model_per_step[i];
+            float z, read;
+            row[i] = read = time % 4 ? any_input() : 0.5f;
+#if GUARD
+            if (told_of(i, row[i]) == MODEL_OUT_OF_RANGE) {
+                read = row[i] > model_high[i] ? model_high[i] : model_low[i];
+            }
+#endif
+            z = (read - model_centre[i]) * model_per_step[i];
             wanted |= told_of(i, row[i]);
             if (size_of(row[i]) > INFINITE) {
                 missing = 1;

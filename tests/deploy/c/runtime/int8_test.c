@@ -205,8 +205,8 @@ static void test_network_by_hand(void)
     EXPECT(network(&x, &w) == MODEL_OK && w.raw[0] == 15.25f);
     x = 15.2f; /* 10.4 levels, which are 10 */
     EXPECT(network(&x, &w) == MODEL_OK && w.raw[0] == 15.25f);
-    x = -1e30f; /* -1000 levels */
-    EXPECT(network(&x, &w) == MODEL_OUT_OF_RANGE && w.raw[0] == -1499.75f);
+    x = -1e30f; /* is read as -50: -120 levels */
+    EXPECT(network(&x, &w) == MODEL_OUT_OF_RANGE && w.raw[0] == -179.75f);
     nan.bits = 0x7fc00000u;
     EXPECT(network(&nan.value, &w) == MODEL_MISSING);
 }

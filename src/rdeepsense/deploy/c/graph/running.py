@@ -37,12 +37,13 @@ def running_quality(
     if network.stream is None or len(rows.y) < FEWEST:
         return None
     X, y = rows.X, rows.y
+    read = folded.facts.inside(X)
     trained = fitted.distribution(X)
     hop = _hop(fitted, network.stream)
     if rows.runs is None or hop is None:
-        raw, played = played_twice(network, X), "each window twice"
+        raw, played = played_twice(network, read), "each window twice"
     else:
-        raw, played = played_on(network, X, rows.runs, hop), "whole recordings"
+        raw, played = played_on(network, read, rows.runs, hop), "whole recordings"
     fits, judges = _halves(rows)
 
     def nll(log_factor: float) -> float:

@@ -32,6 +32,12 @@ static unsigned kept(void)
 }
 #endif
 
+#if GUARD && !ENCODED
+#define READ_INPUT(i) known_input(x, i, &status)
+#else
+#define READ_INPUT(i) x[i]
+#endif
+
 /* Lists what the first layer reads of a row. */
 static int read_row(const float *x, work *w, unsigned *listed)
 {
@@ -52,13 +58,15 @@ static int read_row(const float *x, work *w, unsigned *listed)
 #endif
 #if ENCODED
     encode(x, w->wide);
+#if GUARD && NUMBERED
+    for (i = 0; (status & MODEL_OUT_OF_RANGE) && i < NUMBERS; ++i) {
+        w->wide[i] = known_input(x, (unsigned)model_numbers[i], &status);
+    }
+#endif
     x = w->wide;
 #endif
     for (i = 0; i < NETWORK_INPUTS; ++i) {
-        float z = (x[i] - model_centre[i]) * model_per_scale[i];
-#if GUARD && !ENCODED
-        status |= input_status(x, i);
-#endif
+        float z = (READ_INPUT(i) - model_centre[i]) * model_per_scale[i];
         if (size_of(z) > size_of(MODEL_REACH)) {
             if (size_of(z) > INFINITE) {
 #if REFUSES_NAN
@@ -92,7 +100,7 @@ static int read_row(const float *x, work *w, unsigned *listed)
 #if EMBEDDED
     for (i = 0; i < NETWORK_INPUTS; ++i) {
         unsigned k;
-        embed(i, (x[i] - model_centre[i]) * model_per_scale[i], &w->embedded);
+        embed(i, (READ_INPUT(i) - model_centre[i]) * model_per_scale[i], &w->embedded);
         for (k = 0; k < EMBEDDING_WIDTH; ++k) {
             const float e = w->embedded.value[k];
 #if HALVES

@@ -30,6 +30,20 @@ static int input_status(const float *x, unsigned i)
     return missing * MODEL_MISSING | (known & ((x[i] < low) | (x[i] > high))) * MODEL_OUT_OF_RANGE;
 }
 
+#if NUMBERED || !ENCODED
+/* Input i as the network reads it: one out of range is moved to the end of its range. Adds its
+   status. */
+static float known_input(const float *x, unsigned i, int *status)
+{
+    const int found = input_status(x, i);
+    *status |= found;
+    if (found & MODEL_OUT_OF_RANGE) {
+        return x[i] > model_high[RANGE_OF(i)] ? model_high[RANGE_OF(i)] : model_low[RANGE_OF(i)];
+    }
+    return x[i];
+}
+#endif
+
 unsigned model_flagged_input(const float *x)
 {
     unsigned i = 0;

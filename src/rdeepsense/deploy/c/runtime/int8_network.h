@@ -111,6 +111,12 @@ static float in_reach(float z, uint32_t *flags)
     return w.value;
 }
 
+#if GUARD && !ENCODED
+#define READ_INPUT(i) known_input(x, i, &status)
+#else
+#define READ_INPUT(i) x[i]
+#endif
+
 #if !EMBEDDED
 #ifdef WHOLE
 #include "int8_read.h"
@@ -140,18 +146,20 @@ static int read_row(const float *x, work *w)
 #endif
 #if ENCODED
     encode(x, w->wide);
+#if GUARD && NUMBERED
+    for (i = 0; (status & MODEL_OUT_OF_RANGE) && i < NUMBERS; ++i) {
+        w->wide[i] = known_input(x, (unsigned)model_numbers[i], &status);
+    }
+#endif
     x = w->wide;
 #endif
     for (i = read_lanes(x, NETWORK_INPUTS, w, &beyond, &status); i < NETWORK_INPUTS; ++i) {
 #if EMBEDDED
-        float z = (x[i] - model_centre[i]) * model_per_scale[i];
+        float z = (READ_INPUT(i) - model_centre[i]) * model_per_scale[i];
         put_embedding(w, i, z);
         z *= PER_STEP;
 #else
-        float z = (x[i] - model_centre[i]) * model_per_step[i];
-#endif
-#if GUARD && !ENCODED
-        status |= input_status(x, i);
+        float z = (READ_INPUT(i) - model_centre[i]) * model_per_step[i];
 #endif
         z = in_reach(z, &beyond);
         put(w, i, z);

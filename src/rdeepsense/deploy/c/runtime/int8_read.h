@@ -61,9 +61,11 @@ static unsigned read_lanes(const float *x, unsigned n, work *w, uint32_t *flags,
 #endif
 #if GUARD && !ENCODED
     /* Registers that take the smallest numbers for zero never say that a number is between others
-       which is not, and of NaN they do not: plain C decides what they leave open. */
+       which is not, and of NaN they do not: plain C decides what they leave open, and reads such
+       a row anew. */
     for (i = 0; !HOLDS(inside) && i < done; ++i) {
-        *status |= input_status(x, (unsigned)i);
+        const float moved = known_input(x, (unsigned)i, status);
+        put(w, (unsigned)i, in_reach((moved - model_centre[i]) * model_per_step[i], flags));
     }
 #else
     (void)status;

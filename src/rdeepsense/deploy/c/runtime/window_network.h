@@ -46,10 +46,12 @@ static int scale(const float *x, unsigned count, float *z)
     int status = MODEL_OK;
     unsigned i, c;
     for (i = 0, c = 0; i < count; ++i, c = c + 1 == CHANNELS ? 0 : c + 1) {
-        float value = (x[i] - model_centre[c]) * model_per_scale[c] + model_offset[c];
 #if GUARD
-        status |= input_status(x, i);
+        const float read = known_input(x, i, &status);
+#else
+        const float read = x[i];
 #endif
+        float value = (read - model_centre[c]) * model_per_scale[c] + model_offset[c];
         if (size_of(value) > size_of(MODEL_REACH)) {
             if (size_of(value) > INFINITE) {
 #if REFUSES_NAN

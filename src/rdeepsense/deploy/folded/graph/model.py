@@ -31,7 +31,7 @@ class FoldedGraph:
 
     def raw(self, X: NDArray[Any]) -> Floats:
         """Compute the columns of the last layer."""
-        return self.graph.raw(X)
+        return self.graph.raw(self.facts.inside(X))
 
     def run(self, X: NDArray[Any]) -> Outputs:
         return self.finish(self.raw(X), X)
@@ -40,6 +40,6 @@ class FoldedGraph:
         """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
         found = self.output.finish(raw)
         if self.narrowing is not None and isinstance(found, MeanStd):
-            kept = self.narrowing.kept(last_hidden(self.graph, X))
+            kept = self.narrowing.kept(last_hidden(self.graph, self.facts.inside(X)))
             found = found._replace(std=found.std * np.sqrt(kept))
         return guarded(found, self.facts, X)
