@@ -7,13 +7,20 @@ Of a row's columns x (of windows five numbers of each channel, see `epistemic.no
 n is half the normal score: interpolated between a few knots, and straight beyond the outermost
 ones. Axes A and factors F_g are whole numbers from -127 to 127 times a step for each column, so
 that they are bytes on a device; all of this is computed there without exp, log or a division by
-what is not constant. A row whose surprise is above the threshold is `Status.UNLIKE`.
+what is not constant. A row whose surprise is above the threshold is `Status.UNLIKE`. Its doubt
+
+    doubt = min(1, (surprise - threshold) / width)^2
+
+says how far its spread goes from its own to that of the training targets (`Guard.stretched`). The
+width is the distance from the median surprise of known rows to the threshold.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +35,8 @@ CHUNK = 1_024
 BYTE = 127  # the largest of axes, factors and scores
 LARGEST_SINGLE = 3e38
 SINGLES = ("centre", "lines", "knots", "axis_steps", "factor_steps", "means", "constants",
-           "threshold")  # fmt: skip
+           "threshold", "width")  # fmt: skip
+WHOLE = ("scores", "axes", "factors")  # bytes on a device
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,8 @@ class CompactNovelty:
     means: Floats  # (Gaussians, components), times their factors
     constants: Floats
     threshold: Floats  # (1,)
+    # (1,); files of before there was one have no doubt of any row.
+    width: Floats = field(default_factory=lambda: np.full(1, LARGEST_SINGLE))
 
     def surprise(self, rows: NDArray[Any]) -> Floats:
         """Return the surprise of raw rows (rows, inputs), or windows (rows, time, channels)."""
@@ -59,6 +69,12 @@ class CompactNovelty:
     def unlike(self, rows: NDArray[Any]) -> Booleans:
         """Tell which rows are above the threshold."""
         found: Booleans = self.surprise(rows) > self.threshold[0]
+        return found
+
+    def doubt(self, surprise: Floats) -> Floats:
+        """Return the doubt of rows: 0 up to the threshold, rising to 1."""
+        beyond = np.maximum(surprise - self.threshold[0], 0.0) / self.width[0]
+        found: Floats = np.square(np.minimum(beyond, 1.0))
         return found
 
     def columns(self, rows: NDArray[Any]) -> Floats:
@@ -89,16 +105,29 @@ class CompactNovelty:
 
     def least(self, h: Floats) -> Floats:
         """Return the surprise of components, by the Gaussian that they surprise least."""
-        found = np.full(len(h), np.inf)
-        factors = self.factors * self.factor_steps[:, None, :]
-        for factor, mean, constant in zip(factors, self.means, self.constants, strict=True):
-            away = h @ factor - mean
-            found = np.minimum(found, (away * away).sum(1) / 2 - constant)
+        away = (h @ self._all_factors).reshape(len(h), *self.means.shape) - self.means
+        found: Floats = (np.square(away).sum(2) / 2 - self.constants).min(1)
         return found
+
+    @cached_property
+    def _all_factors(self) -> Floats:
+        """The factors side by side, (components, Gaussians x components)."""
+        factors = self.factors * self.factor_steps[:, None, :]
+        return factors.transpose(1, 0, 2).reshape(self.components, -1)
 
     def arrays(self) -> dict[str, Floats]:
         """Name the arrays, as files have them."""
-        return dict(vars(self))
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """Name the arrays in the types that a device has, as a model file keeps them."""
+        kinds = dict.fromkeys(WHOLE, np.int8)
+        return {name: a.astype(kinds.get(name, np.float32)) for name, a in self.arrays().items()}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Take the arrays that `stored` gave."""
+        return cls(**{name: array.astype(np.float64) for name, array in arrays.items()})
 
     @property
     def components(self) -> int:

@@ -141,6 +141,21 @@ class Guard:
         found: Floats = np.where(status[:, None] > 0, np.maximum(std, self.fallback), std)
         return found
 
+    def stretched(self, std: Floats, doubt: Floats) -> Floats:
+        """Return stds moved towards the training targets' where they are less, by a row's doubt.
+
+        The reciprocals are interpolated, so that a little doubt costs a certain row little.
+        """
+        share, wide = doubt[:, None], np.maximum(std, self.fallback)
+        with np.errstate(invalid="ignore"):
+            moved = std * wide / (wide - share * (wide - std))
+        return np.where(share < 1, np.where(share > 0, moved, std), wide)
+
+    def blended(self, probs: Floats, doubt: Floats) -> Floats:
+        """Return probabilities moved towards the training frequencies, half the way at doubt 1."""
+        found: Floats = probs + doubt[:, None] / 2 * (self.fallback - probs)
+        return found
+
     def mixed(self, probs: Floats, status: Statuses) -> Floats:
         """Return probabilities, half the training frequencies where a row is flagged."""
         found: Floats = np.where(status[:, None] > 0, (probs + self.fallback) / 2, probs)

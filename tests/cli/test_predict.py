@@ -158,7 +158,7 @@ def test_infinity_is_marked(run: Any, frame: pl.DataFrame) -> None:
     done = run("predict", "m", "i", "-o", "p.csv")
     assert "no answer 1 row: a value is infinite" in done.out
     found = pl.read_csv("p.csv").row(3, named=True)
-    assert (found["mean_heat"], found["status"]) == (None, "out of range, unlike: a")
+    assert (found["mean_heat"], found["status"]) == (None, "out of range: a")
 
 
 def test_a_folder(run: Any, frame: pl.DataFrame) -> None:

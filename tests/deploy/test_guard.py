@@ -152,7 +152,7 @@ def test_a_number_out_of_range_is_read_as_the_end_of_its_range(
     far = np.array([[1e3, 0.0], [-1e300, 0.0], [0.5, -1e6], [1e9, 1e9]])
     ends = np.clip(far, guard.low, guard.high)
     assert (model.status(far) == Status.OUT_OF_RANGE).all()
-    assert (model.status(ends) == Status.OK).all()
+    assert (model.status(ends) & Status.OUT_OF_RANGE == 0).all()
     for given in ({}, {"epistemic": "laplace"}, {"samples": 5}):
         found, wanted = (model.predict_dist(rows, **given) for rows in (far, ends))
         # The mean keeps its place as the std is widened, but for the last bit.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,13 @@ from rdeepsense.deploy.watch import Watch
 ROUNDING = 1e-5  # of a surprise, and of 1
 
 
+def without_novelty(estimator: Any) -> Any:
+    """A copy of an estimator that predicts as exports without a novelty do."""
+    found = copy.copy(estimator)
+    found.fitted_ = replace(estimator.fitted_, novelty=None, unlike=None)
+    return found
+
+
 def watched(estimator: Any, X: Any, reject: float = 0.7) -> tuple[Any, Source]:
     """A folded model that flags by these rows, and its C in float32."""
     fitted = estimator.fitted_
@@ -38,14 +46,15 @@ def watched(estimator: Any, X: Any, reject: float = 0.7) -> tuple[Any, Source]:
 
 
 def strange(X: NDArray[Any], seed: int) -> NDArray[np.float32]:
-    """Rows as they are, shuffled, stuck, far out, and without a number."""
+    """Rows as they are, shuffled, stuck, in corners of the range, far out, and absurd."""
     rng = np.random.default_rng(seed)
     shuffled = np.stack([rng.permutation(column) for column in np.moveaxis(X, -1, 0)], axis=-1)
     stuck = np.broadcast_to(X[:, :1] if X.ndim > 2 else X[:1], X.shape)
     far = X + 10 ** rng.uniform(0, 4, (len(X), *[1] * (X.ndim - 1))) * X.std()
+    corners = np.where(rng.random(X.shape) < 0.5, X.min(0), X.max(0))
     whole = X.copy()
     whole.reshape(len(X), -1)[:, -1] = 3e38
-    return np.concatenate([X, shuffled, stuck, far, whole]).astype(np.float32)
+    return np.concatenate([X, shuffled, stuck, corners, far, whole]).astype(np.float32)
 
 
 def surprises(library: ctypes.CDLL, X: NDArray[np.float32]) -> NDArray[np.float64]:

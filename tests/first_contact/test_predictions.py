@@ -28,7 +28,7 @@ def test_a_conformal_model_gives_conformal_intervals(conformal: Any, tmp_path: P
     predicted = conformal.predict_interval(X, 0.8, method="predicted")
     assert not np.array_equal(auto, predicted)
     np.testing.assert_array_equal(predicted, conformal.predict_dist(X).interval(0.8))
-    rds.export(conformal, tmp_path / "m.folded")
+    rds.export(conformal, tmp_path / "m.folded", novelty=True)
     deployed = rds.deploy.load(tmp_path / "m.folded")
     np.testing.assert_allclose(deployed.predict_interval(X, 0.8), auto, rtol=1e-9)
 

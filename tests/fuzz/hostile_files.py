@@ -34,7 +34,7 @@ STRANGE = ["x", "interval.x", "doubt.x", "layer.9.bias", "network.0.x", "network
            "novelty.x", "gp.x", "encoding.9", "epistemic.x", "rows.z", "conformal.x",
            "network.x.0"]  # fmt: skip
 CODES = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "<i8": "I64", "<i4": "I32", "|u1": "U8",
-         "|b1": "BOOL"}  # fmt: skip
+         "|b1": "BOOL", "|i1": "I8"}  # fmt: skip
 OPERATIONS = ["add", "multiply", "softplus", "exp", "sqrt", "square", "column", "tan"]
 
 

@@ -12,7 +12,7 @@ from rdeepsense.batch.c_runner import CRunner
 from rdeepsense.batch.known import Known, Runner, Values
 from rdeepsense.batch.plan import Library, Plan, Preparation
 from rdeepsense.batch.torch_runner import TorchRunner
-from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, STATUS, Wanted, tails
+from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, REJECT, Wanted, tails
 from rdeepsense.deploy.c.cache import processor
 from rdeepsense.deploy.c.called import CompiledRunner
 from rdeepsense.deploy.c.compiled import compiled
@@ -105,11 +105,9 @@ def runner_of(plan: Plan) -> Runner:
 
 
 def _compiled(fitted: Fitted, wanted: Wanted) -> CompiledRunner:
-    """Compile a model, with its novelty where the status is wanted."""
+    """Compile a model, with its novelty."""
     folded = fold_fitted(fitted)
-    if STATUS in wanted.further:
-        folded = replace(folded, facts=replace(folded.facts, novelty=fitted.compact_novelty))
-    return compiled(folded)
+    return compiled(replace(folded, facts=replace(folded.facts, novelty=fitted.compact_novelty)))
 
 
 def faster_library(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | None, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rdeepsense.batch.known import Predicted, Values
-from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY, STATUS
+from rdeepsense.batch.wanted import EPISTEMIC, NOVELTY
 from rdeepsense.distributions import Categorical
 from rdeepsense.estimators.loading import Estimator
 from rdeepsense.fitting.fitted import Fitted
@@ -30,8 +30,7 @@ class TorchRunner:
 
     def run(self, X: Values) -> tuple[Predicted, Statuses]:
         """Predict by the fitted model itself; zeros stand for rows that it would refuse."""
-        told = self.fitted.flags if STATUS in self.further else self.fitted.status
-        status, infinite = told(X), np.isinf(X).any(1)
+        status, infinite = self.fitted.flags(X), np.isinf(X).any(1)
         if self.fitted.guard is None:
             status = status | infinite * np.uint8(Status.OUT_OF_RANGE.value)
             if self.fitted.inputs.missing == "refuse":

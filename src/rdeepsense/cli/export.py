@@ -169,8 +169,8 @@ def export(
         bool | None,
         typer.Option(
             "--novelty/--no-novelty",
-            help="folded, c99: rows unlike those trained on have the status unlike. By default "
-            "where the model has learnt a novelty.",
+            help="folded, c99: rows unlike those trained on have the status unlike and a wider "
+            "spread, as in Python. By default after fit_novelty alone.",
         ),
     ] = None,
     quiet: Quiet = False,

@@ -24,7 +24,7 @@ from rdeepsense.deploy.refusal import export_refusal
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.deploy.save_folded import save
 from rdeepsense.deploy.single_precision import refusal, said
-from rdeepsense.deploy.watch import Watch
+from rdeepsense.deploy.watch import Watch, watched
 from rdeepsense.deploy.web.export import export_web
 from rdeepsense.errors import ColumnWarning
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
@@ -103,9 +103,11 @@ def export(
     version : of the library, such as "1.2.0"; None names the model by its digest (package).
     reject : rows less sure than this have `Status.UNSURE`: a fitted `rdeepsense.RejectOption` whose
         score is "predicted", or the share of the labelled rows to accept. None flags none.
-    novelty : rows unlike those trained on have `Status.UNLIKE`, by a density of the inputs of at
-        most 8 kB; 1 % of healthy rows are to be flagged. None is where `model.fit_novelty` was
-        called; True fits it to the labelled rows otherwise (folded, c99).
+    novelty : rows unlike those trained on have `Status.UNLIKE` and a wider spread, as in Python, by
+        a density of the inputs of at most 8 kB; 1 % of healthy rows are to be flagged. True exports
+        that of `fit` or `fit_novelty`, or fits one to the labelled rows where the model has none
+        (folded, c99). None exports that of `model.fit_novelty` alone. Without it an export predicts
+        such rows as the model does without its novelty.
     progress : told how far fine-tuning is.
 
     Returns
@@ -135,7 +137,7 @@ def export(
         novelty,
     )
     check_options(to, options, rows is not None)
-    fitted, place = fitted_model(model), Path(path)
+    fitted, place = watched(fitted_model(model), to, options), Path(path)
     if to != "folded":
         _check_single(fitted, f"to={to!r}")
     if to in ("c99", "package"):

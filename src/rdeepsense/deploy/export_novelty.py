@@ -1,7 +1,7 @@
 """The compact novelty that an export takes along, and what it is worth.
 
-Where `fit_novelty` was called the density is that of columns drawn from the full one, and all rows
-at hand judge it. Otherwise it is that of the rows at hand: each fifth of them is judged by a
+A model that has one from its fit, or from `fit_novelty`, exports that, and all rows at hand judge
+it. Otherwise it is that of the rows at hand: each fifth of them is judged by a
 density of the others. Either way the threshold is a quantile of rows that the density did not see.
 """
 
@@ -19,7 +19,7 @@ from rdeepsense.deploy.novelty_quality import NoveltyReport, aurocs, false_alarm
 from rdeepsense.epistemic.fit_compact import Marginals, Units, fit_compact
 from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.fitting.unlike import LEVEL, Reading, compact, judging, with_threshold
+from rdeepsense.fitting.unlike import LEVEL, Reading, judging, with_threshold
 
 FOLDS = 5
 Found = tuple[CompactNovelty, NoveltyReport]
@@ -28,13 +28,14 @@ Found = tuple[CompactNovelty, NoveltyReport]
 def export_novelty(fitted: Fitted, rows: LabelledRows) -> Found:
     """Fit it, and find its threshold; refuse rows that it cannot describe, or too few."""
     reading = Reading(fitted.inputs.shape, fitted.inputs.scaler)
-    X, full = judging(rows.X), fitted.novelty
-    if full is not None:
-        found = compact(full, reading, X)
+    X, full, known = judging(rows.X), fitted.novelty, fitted.compact_novelty
+    if known is not None:
+        found, origin = known, "the novelty that was fitted"
         surprise = found.surprise(reading.raw(X))
         judged = aurocs(lambda raw: found.surprise(reading.raw(raw)), X)
-        beside = aurocs(lambda raw: full.surprise(fitted.scaled(raw)), X)
-        origin = "the novelty that was fitted"
+        columns = reading.columns if full is None else fitted.scaled
+        density = Novelty.fit(columns(X[::2]), columns(X[::2])) if full is None else full
+        beside = aurocs(lambda raw: density.surprise(columns(raw)), X)
     else:
         units, columns = reading.units, reading.columns
         surprise = _crossed(X, reading)

@@ -9,7 +9,7 @@ from rdeepsense.deploy.export_novelty import export_novelty
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.novelty_quality import NoveltyReport
-from rdeepsense.deploy.options import Options
+from rdeepsense.deploy.options import HEARD, Options
 from rdeepsense.deploy.refusal import export_refusal
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
@@ -44,6 +44,18 @@ class Watch:
     def on(self, facts: Facts) -> Facts:
         """Return the facts of a model that is watched."""
         return replace(facts, refusal=self.refusal, novelty=self.novelty)
+
+
+def watched(fitted: Fitted, to: str, options: Options) -> Fitted:
+    """Return the model that an export is compared with: unlike rows are flagged where it does it.
+
+    Unasked, an export takes the novelty of `fit_novelty` along; what every fit learns is for those
+    who ask.
+    """
+    asked = fitted.novelty is not None if options.novelty is None else options.novelty
+    if asked and "novelty" in HEARD[to]:
+        return fitted
+    return replace(fitted, novelty=None, unlike=None)
 
 
 UNWATCHED = Watch()

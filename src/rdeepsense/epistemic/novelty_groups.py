@@ -48,10 +48,10 @@ def fit_across_groups(rows: NDArray[Any], groups: NDArray[Any]) -> Novelty:
             )
         surprise[out] = Novelty.fit(rows[~out], rows[:0]).surprise(rows[out])
     weight = 1 / np.bincount(number)[number]
-    return replace(Novelty.fit(rows, rows[:0]), held_out=_quantiles(surprise, weight))
+    return replace(Novelty.fit(rows, rows[:0]), held_out=quantiles(surprise, weight))
 
 
-def _quantiles(values: Floats, weight: Floats) -> Floats:
+def quantiles(values: Floats, weight: Floats) -> Floats:
     """Return the quantiles i / (n + 1) of weighted values; of equal weights, the values."""
     order = np.argsort(values)
     reached = np.cumsum(weight[order]) / weight.sum()

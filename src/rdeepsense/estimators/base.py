@@ -351,6 +351,8 @@ class DistributionEstimator(BaseEstimator):
     ) -> Self:
         """Learn what inputs are like, from the rows that were trained on; returns self.
 
+        `novelty` needs it. `status` then flags rows by these rows, no longer by those of `fit`.
+
         `held_out` are other rows of the kind that will be met later (other users, say), with no
         fault in them. Without them a fifth of X is held out at random. With `groups` (the user of
         each row) all rows are learnt from, and 5 % above 0.95 is 5 % of a new group's rows: each
@@ -363,11 +365,12 @@ class DistributionEstimator(BaseEstimator):
             labels = groups_of(groups, len(rows))
             some = drawn(len(rows))
             found = fit_across_groups(self.fitted_.scaled(rows[some]), labels[some])
-            self.fitted_ = replace(self.fitted_, novelty=found)
+            self.fitted_ = self.fitted_.with_novelty(found, rows[some], groups=labels[some])
             return self
         others = None if held_out is None else self._rows(held_out)
-        parts = (self.fitted_.scaled(part) for part in bounded(rows, others))
-        self.fitted_ = replace(self.fitted_, novelty=Novelty.fit(*parts))
+        known, judges = bounded(rows, others)
+        found = Novelty.fit(self.fitted_.scaled(known), self.fitted_.scaled(judges))
+        self.fitted_ = self.fitted_.with_novelty(found, known, judges)
         return self
 
     def novelty(self, X: ArrayLike) -> Floats:
@@ -390,10 +393,15 @@ class DistributionEstimator(BaseEstimator):
         the training targets, and its class probabilities are half the training frequencies. The
         network reads the end of the range in place of an input beyond it.
 
-        After `fit_novelty` a row whose inputs together are stranger than 99 % of the rows that the
-        model kept is UNLIKE, which changes no prediction. It is told by the compact density that
-        exports carry, so that C and folded files flag the same rows. UNSURE is a reject option's:
-        `rdeepsense.RejectOption.status`.
+        A row is UNLIKE whose inputs together are stranger than 99 % of rows that were held out, of
+        groups that were left out where there were groups. Its std grows with its distance, from its
+        own to that of the training targets, and its class probabilities go towards half the
+        training frequencies. `fit` learns a density of the inputs for that, `fit_novelty` one of
+        other rows. Fewer than 60 rows have none, nor have Gaussian processes, tables of more than
+        160 numbers (of more than 32, unless there are 20 rows for each), windows of more than 32
+        channels, and columns that float32 does not tell apart. An export flags and
+        widens the same rows with ``novelty=True``, except for ONNX, and no rows otherwise. UNSURE
+        is a reject option's: `rdeepsense.RejectOption.status`.
         """
         return self.fitted_.flags(self._any_rows(X))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Mapping
@@ -40,10 +41,10 @@ from rdeepsense.fitting.records import Selection, TrainingReport
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
-from rdeepsense.fitting.unlike import Reading, compact, judging
+from rdeepsense.fitting.unlike import Reading, compact, fit_unlike, judging
 from rdeepsense.guard import Guard, every
 from rdeepsense.networks import Architecture, Shape
-from rdeepsense.status import Status, Statuses
+from rdeepsense.status import DOUBTS, Status, Statuses
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.smoothing import Smoothing
 
@@ -104,7 +105,7 @@ class Fitted:
     kept_rows: Pair  # some of the held-out rows
     epistemic: EpistemicPart | None = None
     conformal: Conformal | None = None
-    novelty: Novelty | None = None
+    novelty: Novelty | None = None  # of `fit_novelty`
     guard: Guard | None = None  # None for files of before there was one
     adaptation: AnyPrior | None = None  # None where no groups were left out
     correction: GroupCorrection | None = None  # of a model that was adapted
@@ -112,6 +113,7 @@ class Fitted:
     recipe: Recipe | None = None  # how rows are cut from a log; None where nobody said
     smoothing: Smoothing | None = None  # of decisions in a stream; None where no group was left out
     peers: Peers | None = None  # beside simple models; None where nobody compared
+    unlike: CompactNovelty | None = None  # that rows are flagged by; None where rows were few
 
     @property
     def networks(self) -> Networks:
@@ -145,7 +147,7 @@ class Fitted:
         """Predict checked rows, calibrated; `epistemic` adds that part to a single pass.
 
         An adapted model adds what it has learnt. Rows that the guard flags are as unsure as the
-        training targets at least.
+        training targets at least, and rows unlike the known ones go towards that.
         """
         if epistemic is not None:
             dist = self._with_epistemic(X, epistemic, device)
@@ -153,13 +155,13 @@ class Fitted:
             if self.correction is not None:
                 self._check_one_pass(passes)
             dist = self._adapted(self.calibrated(X, passes, device), X, device)
-        return self._guarded(dist, self.status(X))
+        return self._guarded(dist, X)
 
     def finished(self, dist: AnyDistribution, X: NDArray[Any]) -> AnyDistribution:
         """Bring a single pass over checked rows to units, calibrated, adapted and guarded."""
         dist = self.target.in_units(dist, self.target_scaler)
         dist = dist if self.calibration is None else self.calibration.apply(dist)
-        return self._guarded(self._adapted(dist, X, CPU), self.status(X))
+        return self._guarded(self._adapted(dist, X, CPU), X)
 
     def calibrated(
         self, X: NDArray[Any], passes: Passes | None = None, device: torch.device = CPU
@@ -188,25 +190,48 @@ class Fitted:
 
     @cached_property
     def compact_novelty(self) -> CompactNovelty | None:
-        """The novelty as exports carry it; None where none was fitted, or can be made compact."""
-        if self.novelty is None:
-            return None
+        """The novelty as exports carry it; None where none was fitted, or can be made compact.
+
+        Files of before `unlike` have that of `fit_novelty` alone.
+        """
+        if self.unlike is not None or self.novelty is None:
+            return self.unlike
         try:
             reading = Reading(self.inputs.shape, self.inputs.scaler)
             return compact(self.novelty, reading, judging(self.kept_rows[0]))
         except InputError:
             return None
 
+    def with_novelty(
+        self,
+        novelty: Novelty,
+        known: NDArray[Any],
+        held_out: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None = None,
+    ) -> Fitted:
+        """Return the model with a novelty, and one that flags rows fitted to the same rows."""
+        unlike = None
+        with contextlib.suppress(InputError, np.linalg.LinAlgError):
+            reading = Reading(self.inputs.shape, self.inputs.scaler)
+            unlike = fit_unlike(reading, known, held_out, groups)
+        return replace(self, novelty=novelty, unlike=unlike)
+
     def flags(self, X: NDArray[Any]) -> Statuses:
-        """Return the status of each row, with UNLIKE as an export has it; it changes no answer."""
+        """Return the status of each row, with UNLIKE as an export has it."""
+        return self._judged(X)[0]
+
+    def _judged(self, X: NDArray[Any]) -> tuple[Statuses, Floats]:
+        """Return the status of each row, and the doubt of those that are UNLIKE.
+
+        UNLIKE is for rows that no single input gives away.
+        """
         status, novelty = self.status(X), self.compact_novelty
         if novelty is None:
-            return status
-        reading = Reading(self.inputs.shape, self.inputs.scaler)
-        unlike = novelty.unlike(reading.raw(X))
-        if self.inputs.missing == "refuse":
-            unlike &= (status & Status.MISSING.value) == 0  # such a row has no answer to doubt
-        return status | unlike * np.uint8(Status.UNLIKE)
+            return status, np.zeros(len(X))
+        surprise = novelty.surprise(Reading(self.inputs.shape, self.inputs.scaler).raw(X))
+        unlike = (surprise > novelty.threshold[0]) & (status == 0)
+        doubt = np.where(unlike, novelty.doubt(surprise), 0.0)
+        return status | unlike * np.uint8(Status.UNLIKE), doubt
 
     def beyond(self, X: NDArray[Any]) -> Booleans:
         """Tell which inputs of each row the guard flags."""
@@ -273,13 +298,19 @@ class Fitted:
         unit = None if self.target_scaler is None else self.target_scaler.scale
         return self.correction.apply(dist, phi, unit)
 
-    def _guarded(self, dist: AnyDistribution, status: Statuses) -> AnyDistribution:
-        if self.guard is None or not status.any():
+    def _guarded(self, dist: AnyDistribution, X: NDArray[Any]) -> AnyDistribution:
+        if self.guard is None:
+            return dist
+        status, doubt = self._judged(X)
+        flagged = status & ~DOUBTS
+        if not flagged.any() and not doubt.any():
             return dist
         if isinstance(dist, Categorical):
-            return Categorical(self.guard.mixed(dist.probs, status), dist.classes)
+            probs = self.guard.blended(self.guard.mixed(dist.probs, flagged), doubt)
+            return Categorical(probs, dist.classes)
         mean, std = dist.mean, dist.std
-        wide = self.guard.widened(std.reshape(len(std), -1), status).reshape(std.shape)
+        wide = self.guard.widened(std.reshape(len(std), -1), flagged)
+        wide = self.guard.stretched(wide, doubt).reshape(std.shape)
         factor = np.where(wide > std, wide / std, 1.0)
         return dist.affine(np.where(factor > 1, (1 - factor) * mean, 0.0), factor)
 

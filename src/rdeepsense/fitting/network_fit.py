@@ -34,6 +34,7 @@ from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.stream_trainer import ParquetRows, StreamTrainer
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import Trainer
+from rdeepsense.fitting.unlike import unlike_of
 from rdeepsense.heads import head_named
 
 
@@ -111,6 +112,7 @@ def fit_networks(
         adaptation=adaptation,
         rates=rates,
         smoothing=smoothing_for(rows, trained.left_out, trained.calibration, guard),
+        unlike=unlike_of(rows, trainer.input_scaler),
     )
     return with_conformal(fitted, rows, spec.device)
 

@@ -19,6 +19,7 @@ from rdeepsense import __version__, model_file
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration import KINDS, Calibration
 from rdeepsense.calibration.conformal import Conformal
+from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.data.names import KEPT
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import encoding_of
@@ -100,6 +101,8 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
             header["conformal_new_group"] = True
     if fitted.novelty is not None:
         tensors |= model_file.named("novelty", vars(fitted.novelty))
+    if fitted.unlike is not None:
+        tensors |= model_file.named("unlike", fitted.unlike.stored())
     if fitted.guard is not None:
         tensors |= model_file.named("guard", fitted.guard.arrays())
     if len(fitted.kept_rows[0]):
@@ -171,7 +174,7 @@ def restore(
         conformal = Conformal(
             **model_file.under("conformal", kept), labels=groups, new_group=is_new
         )
-    density = model_file.under("novelty", kept)
+    density, unlike = (model_file.under(name, kept) for name in ("novelty", "unlike"))
     guard = model_file.under("guard", kept)
     adaptation, correction, rates = None, None, None
     if "live" in header:
@@ -204,6 +207,7 @@ def restore(
         Recipe.from_json(header["windows"]) if "windows" in header else None,
         Smoothing.from_json(header["smoothing"]) if "smoothing" in header else None,
         Peers.from_json(header["peers"]) if "peers" in header else None,
+        CompactNovelty.restored(unlike) if unlike else None,
     )
     fitted = fitted.described(*(header.get(name) for name in KEPT))
     try_model(fitted)

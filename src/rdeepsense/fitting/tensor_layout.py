@@ -7,7 +7,7 @@
     conformal.scores, .group     (rows, outputs), of classes (rows, 1); (rows,)
     guard.low, .high, .missing   (channels,), of the row itself; .levels too, with categories
     guard.fallback               (outputs,), of classes their frequencies
-    novelty.*                    columns, components and Gaussians that agree
+    novelty.*, unlike.*          columns, components and Gaussians that agree
     rows.X, .y                   (rows, *input_shape), (rows, *target.shape)
     epistemic.root               square; .ratio, .noise_share (outputs,)
     adaptation.*, adapted.*      by `adapted_layout`
@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import encoding
+from rdeepsense.compact_novelty import BYTE, LARGEST_SINGLE, NUMBERS
 from rdeepsense.container import Header
 from rdeepsense.encoding import without_tables
 from rdeepsense.epistemic.novelty import SCORES
@@ -113,6 +114,8 @@ def _wanted(header: Header, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
         yield "guard.fallback", Numbers((outputs,), 0.0, 1.0 if classes else LARGEST)
     if any(name.startswith("novelty.") for name in shapes):
         yield from _novelty(read, shapes)
+    if any(name.startswith("unlike.") for name in shapes):
+        yield from _unlike(header, shape, shapes)
     if "rows.X" in shapes or "rows.y" in shapes:
         rows = length(shapes, "rows.X")
         gaps = missing_of(header) != "refuse"
@@ -178,6 +181,38 @@ def _novelty(shape: Shape, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
     yield "novelty.held_out", Numbers((length(shapes, "novelty.held_out"),))
 
 
+def _unlike(header: Header, shape: Shape, shapes: Shapes) -> Iterator[tuple[str, Numbers]]:
+    """Yield the tables of a compact novelty, which reads all inputs but categories."""
+    inputs = shape[-1]
+    if "encoding" in header:
+        inputs = len(without_tables(header["encoding"], header["features"]).numbers)
+    columns = inputs * (NUMBERS if len(shape) == 2 else 1)
+    knots, size = length(shapes, "unlike.knots", 1), length(shapes, "unlike.axis_steps")
+    gaussians = length(shapes, "unlike.constants")
+    if knots < 2:
+        raise InputError("unlike.knots has a single knot")
+    own: dict[str, Shape] = {
+        "centre": (inputs,),
+        "lines": (columns, 4),
+        "knots": (columns, knots),
+        "axis_steps": (size,),
+        "factor_steps": (gaussians, size),
+        "means": (gaussians, size),
+        "constants": (gaussians,),
+        "threshold": (1,),
+    }
+    for name, numbers in own.items():
+        yield f"unlike.{name}", Numbers(numbers, -LARGEST_SINGLE, LARGEST_SINGLE)
+    yield "unlike.width", Numbers((1,), 1 / LARGEST_SINGLE, LARGEST_SINGLE)
+    bytes_of = {
+        "scores": (columns, knots),
+        "axes": (columns, size),
+        "factors": (gaussians, size, size),
+    }
+    for name, numbers in bytes_of.items():
+        yield f"unlike.{name}", Numbers(numbers, -BYTE, BYTE, "i1")
+
+
 def _process(
     method: str, features: int, outputs: int, shapes: Shapes
 ) -> Iterator[tuple[str, Numbers]]:
@@ -207,6 +242,8 @@ def _check_order(tensors: Tensors) -> None:
             continue
         if len(array) < 2 or array[0] != 0 or array[-1] != 1 or not (np.diff(array) > 0).all():
             raise InputError(f"{name} does not rise from 0 to 1")
+    if "unlike.knots" in tensors and not (np.diff(tensors["unlike.knots"], axis=1) >= 0).all():
+        raise InputError("unlike.knots are not in order")
     if "novelty.knots" in tensors:
         for name in ("novelty.knots", "novelty.held_out"):
             if not (np.diff(tensors[name], axis=0) >= 0).all():

@@ -98,7 +98,7 @@ class Live:
         if settings.labels != "none":
             self._pending[ticket] = Pending(X, frozen, psi[0], outlook, reach)
             self._pending.pop(ticket - settings.pending, None)
-        status = Status(int(fitted.status(X)[0]))
+        status = Status(int(fitted.flags(X)[0]))
         interval: Any = reach if len(reach) == 2 else reach[0]
         return Prediction(dist[0], interval, status | self._drift(), ticket)
 

@@ -15,6 +15,7 @@ from deploy.c.live_models import SETTINGS, InC, exported, fitted, rows
 from deploy.c.runtime.configured import FILES, sections
 from deploy.c.runtime.test_runtime import SANITISED
 from deploy.c_models import COMPILERS, STRICT, run_cc, write
+from deploy.watched import without_novelty
 
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import Filters, Rates
@@ -57,7 +58,7 @@ def beside(model: Any, in_c: InC, schedule: str, **settings: Any) -> float:
     """The largest distance of mean, std, low and high on a stream that drifts, in stds."""
     outputs = in_c.source.model.outputs
     X, y = rows(COUNT, 1, outputs, drift=3.0)
-    live = model.live(alarm=False, **settings)
+    live = without_novelty(model).live(alarm=False, **settings)
     tickets, waiting, apart = [], [], 0.0
     in_c.begin()
     for step, x in enumerate(X):
@@ -211,7 +212,10 @@ def test_the_same_numbers_bound_labels_here_and_there() -> None:
 
 def test_absurd_labels_are_set_aside_here_and_there(models: Any, tmp_path: Path) -> None:
     model = models["student", 2]
-    in_c, live = InC.built(exported(model, "float32"), tmp_path / "model"), model.live()
+    in_c, live = (
+        InC.built(exported(model, "float32"), tmp_path / "model"),
+        without_novelty(model).live(),
+    )
     x = np.array([0.1, 0.2, 0.3], np.float32)
     before = in_c.state.copy()
     for label in ([1e30, 0.0], [0.0, -9e9], [3e38, 3e38]):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deploy.watched import without_novelty
 
 import rdeepsense as rds
 from rdeepsense.experiments.tasks.simulate.hhar_log import CHANNELS, simulate_log
@@ -55,7 +56,7 @@ def test_decisions_are_those_of_the_stream_in_python(
     samples = [[t, a.tolist(), g.tolist()] for t, a, g in
                zip(times, np.round(values[:, :3], 4), degrees, strict=True)]  # fmt: skip
     found = page.evaluate(DISPATCH, samples)
-    stream, wanted = rds.Stream(windows_model), []
+    stream, wanted = rds.Stream(without_novelty(windows_model)), []
     for t, a, g in samples:
         wanted += stream.push(t / 1000, [*a, *(np.array(g) * (np.pi / 180))])
     assert len(found) == len(wanted) > 30
@@ -211,7 +212,7 @@ def test_a_dropped_recording_is_replayed(
     page.select_option("#speed", "16")
     page.set_input_files("input[type=file]", str(path))
     found = page.evaluate(REPLAYED)
-    stream, wanted = rds.Stream(windows_model), []
+    stream, wanted = rds.Stream(without_novelty(windows_model)), []
     for row in np.round(rows, 5):
         wanted += stream.push(row[0], row[1:])
     probs = [one.probs for one in wanted if not one.status & rds.Status.NOT_ENOUGH_DATA]
@@ -238,7 +239,7 @@ def test_recordings_of_one_file_are_replayed_one_after_the_other(
         own = np.round(np.column_stack([log[name][some] for name in columns]), 5)
         own[:, 0] -= own[0, 0]  # the clock starts again
         parts.append(np.column_stack([own, np.full(len(own), 7 * k)]))
-        stream = rds.Stream(windows_model)
+        stream = rds.Stream(without_novelty(windows_model))
         found = [one for row in own for one in stream.push(row[0], row[1:])]
         wanted += [one.probs for one in found if not one.status & rds.Status.NOT_ENOUGH_DATA]
     rows, header = np.concatenate(parts), [*columns, "recording"]
@@ -284,7 +285,7 @@ def test_windows_of_numbers_show_the_interval_of_the_stream(
     page.get_by_role("button", name="Stop", exact=True).wait_for()
     samples = [[20.0 * k, [log[f"a{c}"][k] for c in "xyz"], None] for k in range(400)]
     found = page.evaluate(DISPATCH, samples)
-    stream, wanted = rds.Stream(model), []
+    stream, wanted = rds.Stream(without_novelty(model)), []
     for t, a, _ in samples:
         wanted += stream.push(t / 1000, a)
     assert len(found) == len(wanted) > 8

@@ -65,6 +65,8 @@ def watch_config(model: CModel) -> list[str]:
             "GAUSSIANS": own.gaussians,
         }
         lines += [f"#define {name} {size}u" for name, size in sizes.items()]
+        if model.guard is not None:
+            lines.append(f"#define PER_WIDTH {number(1 / own.width[0])} /* of doubt */")
         lines.append(f"#define SCORE_STEP {number(SCORE_STEP)}")
         lines.append(f"#define MOST_SCORE {number(FARTHEST)}")
         lines.append(f"#define MOST_INPUT {number(FURTHEST)}")

@@ -73,7 +73,8 @@ class DeployedModel:
         The network reads the end of the range in place of an input beyond it. The std of such a row
         is at least that of the training targets, and its probabilities are half the training
         frequencies. Rows that `predict` refuses have a status. UNSURE and UNLIKE are of models that
-        were exported with `reject` and `novelty`, and change no prediction.
+        were exported with `reject` and `novelty`. UNSURE changes no prediction; the std of a row
+        that is UNLIKE grows with its distance, from its own to that of the training targets.
         """
         rows = self.facts.floats(X)
         found = self.runner.run(rows).status

@@ -202,6 +202,8 @@ def _novelty(shapes: Mapping[str, Shape], inputs: int, windows: bool) -> dict[st
         "constants": (gaussians,),
         "threshold": (1,),
     }
+    if f"{NOVELTY}width" in shapes:  # files of before there was one have none
+        own["width"] = (1,)
     return {f"{NOVELTY}{name}": shape for name, shape in own.items()}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rdeepsense.arrays import Floats
-from rdeepsense.compact_novelty import BYTE, LARGEST_SINGLE, SINGLES, CompactNovelty
+from rdeepsense.compact_novelty import BYTE, LARGEST_SINGLE, SINGLES, WHOLE, CompactNovelty
 from rdeepsense.container import Header, Tensor, read
 from rdeepsense.deploy.folded.embedding import FASTEST, Embedding
 from rdeepsense.deploy.folded.facts import Facts, Intervals
@@ -56,11 +56,12 @@ DTYPES = ("F64", "F32")
 LARGEST = 1e150  # of any number, so that a product of two is one
 LARGEST_COLUMN = 1e100  # of the last layer, for rows within REACH standard deviations
 LEAST = 1 / LARGEST
-WHOLE = tuple(f"{NOVELTY}{name}" for name in ("scores", "axes", "factors"))
+WHOLE_NUMBERS = tuple(f"{NOVELTY}{name}" for name in WHOLE)
 # Numbers that a device holds in float32, or as bytes.
 NOVELTY_RANGES = {
     **{f"{NOVELTY}{name}": (-LARGEST_SINGLE, LARGEST_SINGLE) for name in SINGLES},
-    **dict.fromkeys(WHOLE, (-float(BYTE), float(BYTE))),
+    **dict.fromkeys(WHOLE_NUMBERS, (-float(BYTE), float(BYTE))),
+    f"{NOVELTY}width": (1 / LARGEST_SINGLE, LARGEST_SINGLE),
 }
 # The least and the largest that the numbers of a tensor may be, where it is not +- LARGEST.
 RANGES = {
@@ -210,7 +211,7 @@ def _check_numbers(arrays: Arrays, link: Link) -> None:
     knots = arrays.get(f"{NOVELTY}knots")
     if knots is not None and (np.diff(knots, axis=1) < 0).any():
         raise InputError(f"{NOVELTY}knots are not in order")
-    for name in WHOLE:
+    for name in WHOLE_NUMBERS:
         if name in arrays and (arrays[name] != np.rint(arrays[name])).any():
             raise InputError(f"{name} holds what is no whole number")
     root = arrays.get(f"{LAPLACE}root")

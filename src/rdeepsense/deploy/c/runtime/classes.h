@@ -58,7 +58,7 @@ int model_predict(const float *x, float *probs, float *epistemic, void *scratch)
     work *w = scratch;
     int status = finish(network(x, w), w, probs, epistemic);
 #if NOVELTY
-    status |= unlike(status, model_surprise(x));
+    status |= unlike(status, model_surprise(x), probs);
 #endif
     return status;
 }
@@ -68,7 +68,7 @@ int model_predict(const float *x, float *probs, void *scratch)
     work *w = scratch;
     int status = finish(network(x, w), w, probs);
 #if NOVELTY
-    status |= unlike(status, model_surprise(x));
+    status |= unlike(status, model_surprise(x), probs);
 #endif
 #if REFUSES
     status |= unanswerable(status, x, MODEL_INPUTS) | unsure(probs);

@@ -13,6 +13,12 @@
 #include "float_many.h"
 #endif
 
+#if CLASSES
+#define JUDGED_PART out
+#else
+#define JUDGED_PART (out + apart)
+#endif
+
 int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows);
 int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows)
 {
@@ -37,15 +43,13 @@ int model_predict_many(const float *x, float *out, size_t apart, uint8_t *status
             finish(status[r], w + r, out, out + apart);
 #endif
 #if NOVELTY
-            status[r] |= unlike(status[r], model_surprise(x + (size_t)r * MODEL_INPUTS));
+            status[r] |= unlike(status[r], model_surprise(x + (size_t)r * MODEL_INPUTS), JUDGED_PART);
 #endif
 #if REFUSES
             status[r] |= unanswerable(status[r], x + (size_t)r * MODEL_INPUTS, MODEL_INPUTS);
 #endif
-#if REFUSES && CLASSES
-            status[r] |= unsure(out);
-#elif REFUSES
-            status[r] |= unsure(out + apart);
+#if REFUSES
+            status[r] |= unsure(JUDGED_PART);
 #endif
             *statuses++ = (uint8_t)status[r];
             all |= status[r];

@@ -97,14 +97,32 @@ float model_surprise(const float *x)
 }
 #endif
 
-static int unlike(int status, float surprise)
+/* Flags a row that is unlike the known ones, of those that no single input gives away. What is
+   predicted of it, stds or probabilities, goes towards what is known of the targets, the more the
+   further out it is. */
+static int unlike(int status, float surprise, float *predicted)
 {
-#if REFUSES_NAN
-    if (status & MODEL_MISSING) {
+#if GUARD
+    float doubt = (surprise - MODEL_UNLIKE_ABOVE) * PER_WIDTH;
+    unsigned k;
+#else
+    (void)predicted;
+#endif
+    if (status != MODEL_OK || !(surprise > MODEL_UNLIKE_ABOVE)) {
         return MODEL_OK;
     }
+#if GUARD
+    doubt = doubt < 1.0f ? doubt * doubt : 1.0f;
+    for (k = 0; k < MODEL_OUTPUTS; ++k) {
+#if CLASSES
+        predicted[k] += 0.5f * doubt * (model_fallback[k] - predicted[k]);
 #else
-    (void)status;
+        const float std = predicted[k], wide = model_fallback[k];
+        if (std < wide) {
+            predicted[k] = doubt < 1.0f ? std * wide / (wide - doubt * (wide - std)) : wide;
+        }
 #endif
-    return surprise > MODEL_UNLIKE_ABOVE ? MODEL_UNLIKE : MODEL_OK;
+    }
+#endif
+    return MODEL_UNLIKE;
 }

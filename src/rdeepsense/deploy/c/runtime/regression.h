@@ -62,7 +62,7 @@ int model_predict(const float *x, float *mean, float *std, float *epistemic, voi
     work *w = scratch;
     int status = finish(network(x, w), w, mean, std, epistemic);
 #if NOVELTY
-    status |= unlike(status, model_surprise(x));
+    status |= unlike(status, model_surprise(x), std);
 #endif
     return status;
 }
@@ -72,7 +72,7 @@ int model_predict(const float *x, float *mean, float *std, void *scratch)
     work *w = scratch;
     int status = finish(network(x, w), w, mean, std);
 #if NOVELTY
-    status |= unlike(status, model_surprise(x));
+    status |= unlike(status, model_surprise(x), std);
 #endif
 #if REFUSES
     status |= unanswerable(status, x, MODEL_INPUTS) | unsure(std);

@@ -85,7 +85,7 @@ static int finish_window(model_window *state, RESULTS, work *w)
     columns(w);
     status = finish(status, w, WRITTEN);
 #if NOVELTY
-    status |= unlike(status, noted_surprise(state->summary));
+    status |= unlike(status, noted_surprise(state->summary), JUDGED);
 #endif
 #if REFUSES
     status |= unsure(JUDGED);
@@ -148,7 +148,7 @@ static int finish_run(model_running *state, RESULTS, work *w)
     }
 #endif
 #if NOVELTY
-    status |= unlike(status, noted_surprise(state->summary));
+    status |= unlike(status, noted_surprise(state->summary), JUDGED);
 #endif
 #if REFUSES
     status |= unsure(JUDGED);

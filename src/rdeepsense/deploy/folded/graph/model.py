@@ -36,10 +36,13 @@ class FoldedGraph:
     def run(self, X: NDArray[Any]) -> Outputs:
         return self.finish(self.raw(X), X)
 
-    def finish(self, raw: Floats, X: NDArray[Any]) -> Outputs:
-        """Turn the columns of rows X into predictions, and widen those of rows that are flagged."""
+    def finish(self, raw: Floats, X: NDArray[Any], factor: float = 1.0) -> Outputs:
+        """Turn the columns of rows X into predictions, and widen those of rows that are flagged.
+
+        The `factor` is of the stds of the others.
+        """
         found = self.output.finish(raw)
         if self.narrowing is not None and isinstance(found, MeanStd):
             kept = self.narrowing.kept(last_hidden(self.graph, self.facts.inside(X)))
             found = found._replace(std=found.std * np.sqrt(kept))
-        return guarded(found, self.facts, X)
+        return guarded(found, self.facts, X, factor)

@@ -18,8 +18,7 @@ from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.graph.recurrent import Recurrent
 from rdeepsense.deploy.folded.graph.stream import Stream, run_steps
-from rdeepsense.deploy.folded.runner import MeanStd, Outputs
-from rdeepsense.status import Status
+from rdeepsense.deploy.folded.runner import Outputs
 
 
 class Running:
@@ -60,8 +59,4 @@ def finished(folded: FoldedGraph, raw: Floats, X: NDArray[Any], factor: float) -
     """Turn columns into predictions: logits, or stds that no guard widened, times the factor."""
     if folded.facts.is_classifier:
         return folded.finish(factor * raw, X)
-    found = folded.finish(raw, X)
-    assert isinstance(found, MeanStd)
-    widened = Status.MISSING | Status.OUT_OF_RANGE | Status.UNKNOWN_LEVEL
-    flagged = np.zeros(len(X), np.bool_) if found.status is None else found.status & widened > 0
-    return found._replace(std=np.where(flagged[:, None], found.std, factor * found.std))
+    return folded.finish(raw, X, factor)
