@@ -177,7 +177,7 @@ def conformal(made: Made) -> Made:
 
 
 def novel(made: Made) -> Made:
-    """A model with a density of its inputs; numbers here are no round ones, but no ties either."""
+    """A model with a density of its inputs, and a compact one that exports carry as it is."""
     header, tensors = made
     shape = header["input_shape"]
     columns, components, gaussians = shape[0] if len(shape) == 1 else 5 * shape[-1], 2, 2
@@ -194,6 +194,26 @@ def novel(made: Made) -> Made:
         "novelty.means": np.float32(0.9) * singles(gaussians, components, seed=55),
         "novelty.factors": np.array([[[1.1, 0.2], [0, 0.9]], [[0.8, -0.3], [0, 1.2]]], np.float32),
         "novelty.held_out": np.linspace(1.03, 7.21, 40),
+    }
+    scores = np.array([-2.0, -1.5, -0.75, 0.0, 0.75, 1.5, 2.0])
+    lines = np.array([0.125, 0.5, 0.25, 0.375]) + 0.25 * steps(columns, 4, seed=51, unit=0.03125)
+    bytes_of = lambda *shape, seed: steps(*shape, seed=seed, unit=8).astype(np.int8)  # noqa: E731
+    tables = {
+        "centre": np.zeros(shape[-1]),
+        "lines": lines,
+        "knots": scores + steps(columns, 1, seed=53, unit=0.03125),
+        "axis_steps": np.full(components, 0.015625),
+        "factor_steps": np.full((gaussians, components), 0.0078125),
+        "means": singles(gaussians, components, seed=55),
+        "constants": np.array([-1.5, -2.25]),
+        "threshold": np.array([24.0]),
+        "width": np.array([4.0]),
+    }
+    tensors |= {f"unlike.{name}": table.astype(np.float32) for name, table in tables.items()}
+    tensors |= {
+        "unlike.scores": np.sort(bytes_of(columns, 7, seed=52), 1),
+        "unlike.axes": bytes_of(columns, components, seed=54),
+        "unlike.factors": np.array([[[96, 16], [0, 112]], [[64, -24], [0, 80]]], np.int8),
     }
     return header, tensors
 

@@ -74,13 +74,12 @@ def export_c99(
         narrowing=narrowing(fitted, options.dtype, options.live),
     )
     network, tuned = stored_network(plain, folded, rows, options, progress)
-    running = NetworkRunner(folded, network)
-    found = judge(running, fitted, rows, options, tuned)
+    watch = Watch.of(fitted, rows, options)
+    watched = replace(folded, facts=watch.on(folded.facts))
+    found = judge(NetworkRunner(watched, network), fitted, rows, options, tuned)
     live = None
     if options.live:
         live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
-    watch = Watch.of(fitted, rows, options)
-    watched = replace(folded, facts=watch.on(folded.facts))
     source = Source(watched, network, options.name, live)
     costs = layer_costs(
         [layer.weight for layer in folded.layers.dense],

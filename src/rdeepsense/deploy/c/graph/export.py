@@ -54,15 +54,15 @@ def export_graph_c99(
         folded = replace(folded, narrowing=narrowed)
     network = as_stored(folded, options.dtype)
     runner = NetworkRunner(folded, network)
-    found = judge(runner, fitted, rows, options)
+    watch = Watch.of(fitted, rows, options)
+    watched = replace(folded, facts=watch.on(folded.facts))
+    found = judge(NetworkRunner(watched, network), fitted, rows, options)
     running = running_quality(folded, network, fitted, rows)
     factor = 1.0 if running is None else running.factor
     smoothing, decided = decided_quality(runner, folded.facts, rows, options.smoothing)
     if options.smoothing is None:
         streamed = replace(folded.facts, smoothing=smoothing).streamed(None, options.hop)
     sampled = _sampled(streamed, network.stream, options)
-    watch = Watch.of(fitted, rows, options)
-    watched = replace(folded, facts=watch.on(folded.facts))
     live = None
     if options.live:
         live = fold_live(plain, network, options.coverage, options.rates or plain.rates or Rates())
