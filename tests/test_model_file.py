@@ -86,10 +86,10 @@ def test_appended_bytes_are_seen(tmp_path: Path, content: bytes) -> None:
 def test_foreign_files(tmp_path: Path) -> None:
     path = tmp_path / "foreign"
     path.write_text("time,ppg\n0.0,1.5\n")
-    with pytest.raises(ModelFileError, match="not a safetensors file"):
+    with pytest.raises(ModelFileError, match="is not an rdeepsense model file"):
         model_file.read(path)
     path.write_bytes(pickle.dumps({"weights": [1, 2, 3]}))
-    with pytest.raises(ModelFileError, match="not a safetensors file"):
+    with pytest.raises(ModelFileError, match="is not an rdeepsense model file"):
         model_file.read(path)
     save_file(TENSORS, path)
     with pytest.raises(ModelFileError, match="is a safetensors file, but no rdeepsense model"):

@@ -233,7 +233,10 @@ def test_cross_validation_judges_in_the_stored_form_too() -> None:
 
 def test_an_impossible_budget_says_what_the_smallest_needs() -> None:
     X, y = bent(260)
-    words = r"Dense\(hidden=\(8, 8\)\) needs flash 3\.9 of 2 kB, ram 0\.6 kB, 104 multiply-adds"
+    words = (
+        r"too small for Dense\(hidden=\(8, 8\)\), which needs flash 3\.9 of 2 kB, ram 0\.6 kB, "
+        "104 multiply-adds"
+    )
     with pytest.raises(InputError, match=words):
         rds.RDeepSenseRegressor(hidden="auto", budget=Budget("2 kB"), **SMALL).fit(X, y)
 

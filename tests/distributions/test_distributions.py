@@ -519,7 +519,7 @@ class TestValueObject:
             r"got shapes \[\(2,\), \(3,\)\]",
         ),
         (lambda: Gaussian(0, 1).quantile(1.5), "q must be between 0 and 1; got 1.5"),
-        (lambda: Gaussian(0, 1).interval(90), "coverage must be between 0 and 1; got 90"),
+        (lambda: Gaussian(0, 1).interval(90), r"0 and 1 \(did you mean 0\.9\?\); got 90"),
         (lambda: Gaussian(0, 1).log_prob(np.nan), "y must be a number; got nan"),
         (lambda: Gaussian([0, 1], 1).cdf([1, 2, 3]), r"shape \(2,\); got \(3,\)"),
         (lambda: Gaussian(0, 1).affine(0, 0), "scale must be different from 0"),

@@ -190,15 +190,15 @@ def test_the_student_learns_its_degrees_of_freedom_in_the_default_time() -> None
 def test_ctrl_c_ends_the_search_and_the_trained_candidates_compete(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from rdeepsense.fitting import trainer
     from rdeepsense.progress import Silent
-    from rdeepsense.training import chunks
 
     class InterruptAtOnce(Silent):
         def update(self, done: int, note: str) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     shown = iter([InterruptAtOnce()])
-    monkeypatch.setattr(chunks, "progress_for", lambda _: next(shown, Silent()))
+    monkeypatch.setattr(trainer, "progress_for", lambda _: next(shown, Silent()))
     model = RDeepSenseRegressor(**SMALL, likelihood="auto", drop_prob=0.05, alpha=0.5)
     with pytest.warns(InterruptedTraining, match="training was interrupted"):
         model.fit(TASK.X, TASK.y)

@@ -182,7 +182,7 @@ def test_its_file_needs_it_registered(model: rds.RDeepSenseRegressor, tmp_path: 
 def test_laplace_widens_it_far_away(model: rds.RDeepSenseRegressor) -> None:
     far = np.full((1, 3), 30.0)
     std = model.epistemic_std(np.vstack([X[:200], far]))
-    assert std[-1] > 5 * std[:-1].max()
+    assert std[-1] > 2 * std[:-1].max()  # at the end of the range, where inputs are clamped
     assert model.predict_dist(far, epistemic="laplace").std[0] > model.predict_dist(far).std[0]
 
 

@@ -10,20 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rdeepsense.data.dates import (
-    ZONES,
-    Moments,
-    checked_parts,
-    moments_of,
-    part_of,
-    source_of,
-)
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["as_dates", "certain", "date_inputs", "parse_parts", "source_of", "with_dates"]
+    from rdeepsense.data.dates import Moments
 
 LOOKS_LIKE = re.compile(r"\d{1,4}[-/.]\w{1,3}[-/.]\d{2,4}|\d{1,2}:\d{2}")
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d-%b-%Y")
@@ -36,7 +28,16 @@ MOST_STRAY = 0.05
 
 def parse_parts(asked: str | None) -> list[str]:
     """Read --datetime hour,weekday."""
+    from rdeepsense.data.dates import checked_parts
+
     return list(checked_parts(asked, "--datetime"))
+
+
+def source_of(name: str) -> str | None:
+    """Return the column of dates that an input of this name is made from; None of another name."""
+    from rdeepsense.data import dates
+
+    return dates.source_of(name)
 
 
 def as_dates(series: pl.Series, text: str | None = None) -> tuple[pl.Series, str] | None:
@@ -85,6 +86,8 @@ def _in_utc(found: pl.Series, offsets: pl.Series) -> tuple[pl.Series, str]:
     if offsets.null_count() == len(offsets):
         return found, ""
     if (found.is_not_null() & offsets.is_null()).any():
+        from rdeepsense.data.dates import ZONES
+
         return found, ZONES
     digits = offsets.str.replace("Z", "+00:00", literal=True).str.replace(":", "", literal=True)
     minutes = digits.str.slice(1, 2).cast(pl.Int64) * 60 + digits.str.slice(3, 2).cast(pl.Int64)
@@ -116,6 +119,8 @@ def certain(name: str, parsed: tuple[pl.Series, str]) -> Moments:
     series, doubt = parsed
     if doubt:
         raise InputError(f"column {name!r}: {doubt}")
+    from rdeepsense.data.dates import moments_of
+
     return moments_of(series)
 
 
@@ -124,6 +129,8 @@ def with_dates(frame: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame,
 
     `time (hour sin)` is made from the column `time`, where the table does not have it itself.
     """
+    from rdeepsense.data.dates import part_of
+
     known, parts = set(frame.columns), dict[str, list[str]]()
     for name in names:
         made = part_of(name)

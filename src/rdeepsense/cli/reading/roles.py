@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from rdeepsense.cli.reading.dates import as_dates, date_inputs
 from rdeepsense.cli.reading.ids import FEWEST_ROWS, ids_among
 from rdeepsense.cli.reading.numbers import Strays, numbers_in
-from rdeepsense.data.dates import moments_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,6 +142,8 @@ def _of_column(
     parsed = as_dates(series, text)
     if parsed is not None:
         made = date_inputs(series.name, parsed, parts) if parts else []
+        from rdeepsense.data.dates import moments_of
+
         moments = moments_of(parsed[0])
         if series.dtype != pl.String:
             example = repr(moments.example())
