@@ -15,7 +15,7 @@ from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.networks import Periodic
 
-ROWS = 64
+ROWS, FITTED = 64, 51
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def draw(seed: int, widest: int = 200, most: int = 60, periodic: bool = False) -
         y = rng.normal(size=(ROWS, outputs)) * 10 ** rng.uniform(-3, 3, outputs)
         y += rng.normal(size=outputs) * y.std(0)
         y = y[:, 0] if outputs == 1 and seed % 2 else y
-    estimator.fit(X, y)
+    # Validation rows are given, so that the fit is not one of few rows.
+    estimator.fit(X[:FITTED], y[:FITTED], validation=(X[FITTED:], y[FITTED:]))
     _randomise(estimator, rng)
     shape = "-".join(map(str, (inputs, *hidden, outputs))) + " periodic" * periodic
     return Drawn(estimator, X, f"{head} {shape} {type(estimator.fitted_.calibration).__name__}")

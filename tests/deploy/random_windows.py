@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.networks import DeepSense
 
-ROWS = 40
+ROWS, FITTED = 40, 32
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,13 @@ def _fitted(
     arguments |= {"verbose": False, "effort": "quick", "device": "cpu"}
     estimator: Any
     if seed % 3 == 2:
-        estimator = RDeepSenseClassifier(**arguments).fit(X, np.arange(ROWS) // 7 % 3)
+        estimator, y = RDeepSenseClassifier(**arguments), np.arange(ROWS) // 7 % 3
     else:
         likelihood = ("gaussian", "student")[seed % 3]
         estimator = RDeepSenseRegressor(likelihood=likelihood, **arguments)
-        estimator.fit(X, 5 + 3 * rng.normal(size=ROWS))
+        y = 5 + 3 * rng.normal(size=ROWS)
+    # Validation rows are given, so that the fit is not one of few rows.
+    estimator.fit(X[:FITTED], y[:FITTED], validation=(X[FITTED:], y[FITTED:]))
     _randomise(estimator.network_, rng)
     return DrawnWindows(estimator, X, name)
 

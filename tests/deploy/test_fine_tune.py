@@ -110,7 +110,7 @@ def test_divergence_and_nll_are_those_of_the_calibrated_distribution(
     precise: RDeepSenseRegressor, factor: float | None
 ) -> None:
     chosen = None if factor is None else Scale(factor)
-    fitted = replace(fitted_model(precise), calibration=chosen)
+    fitted = replace(fitted_model(precise), calibration=chosen, unlike=None)
     task = CalibratedHead(fitted)
     raw = torch.randn(2, 50, 2, generator=torch.Generator().manual_seed(0))
     P, Q = (task.head(one) for one in raw)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdeepsense.cli.reading.dates import as_dates
-from rdeepsense.data.dates import ZONES
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ def times_of(frame: pl.DataFrame, name: str) -> pl.Series:
             shown = series.drop_nulls()[0]
             raise InputError(f"--time {name!r} holds {shown!r:.60}: neither a number nor a time")
         if parsed is not None and parsed[1]:
+            from rdeepsense.data.dates import ZONES
+
             if parsed[1] == ZONES:
                 raise InputError(f"--time {name!r}: {ZONES}")
             raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import os
 from dataclasses import dataclass, replace
@@ -105,6 +106,8 @@ def beside(model: Any, in_c: InC, said_by: Any, every: int, late: int) -> float:
     """The largest distance of mean, std, low and high from Python's on a stream, in stds."""
     outputs = in_c.source.model.outputs
     X, y = shaken(COUNT, 1, outputs, drift=3.0)
+    model = copy.copy(model)
+    model.fitted_ = replace(model.fitted_, novelty=None, unlike=None)  # as it was exported
     live = model.live(alarm=False)
     tickets, waiting, apart = [], [], 0.0
     for step, x in enumerate(X):
