@@ -191,13 +191,14 @@ def test_a_recording_survives_a_reload_and_is_a_log_that_fit_reads(
     page.wait_for_selector("tbody tr", state="detached")
 
 
-REPLAYED = """() => new Promise(done => {
-  const found = [];
-  document.addEventListener("decision", event => {
-    found.push(event.detail.probs);
-    if (found.length === 12) done(found);
-  });
-})"""
+# Run before a replay begins, so that no decision comes before anybody listens.
+LISTEN = """() => {
+  window.decisions = [];
+  window.twelve = new Promise(done => document.addEventListener("decision", event => {
+    window.decisions.push(event.detail.probs);
+    if (window.decisions.length === 12) done(window.decisions);
+  }));
+}"""
 
 
 def test_a_dropped_recording_is_replayed(
@@ -209,9 +210,10 @@ def test_a_dropped_recording_is_replayed(
     rows = np.column_stack([log["t"], *(log[name] for name in CHANNELS)])
     np.savetxt(path, rows, delimiter=",", fmt="%.5f", comments="",
                header=",".join(["t", *CHANNELS]))  # fmt: skip
+    page.evaluate(LISTEN)
     page.select_option("#speed", "16")
     page.set_input_files("input[type=file]", str(path))
-    found = page.evaluate(REPLAYED)
+    found = page.evaluate("() => window.twelve")
     stream, wanted = rds.Stream(without_novelty(windows_model)), []
     for row in np.round(rows, 5):
         wanted += stream.push(row[0], row[1:])
@@ -251,10 +253,7 @@ def test_recordings_of_one_file_are_replayed_one_after_the_other(
     kept = rows if named else rows[:, :-1]
     names = ",".join(header[: kept.shape[1]])
     np.savetxt(path, kept, delimiter=",", fmt="%.5f", comments="", header=names)
-    page.evaluate("""() => {
-      window.decisions = [];
-      document.addEventListener("decision", event => window.decisions.push(event.detail.probs));
-    }""")
+    page.evaluate(LISTEN)
     page.select_option("#speed", "16")
     page.set_input_files("input[type=file]", str(path))
     page.wait_for_selector("text=End of recording")
