@@ -54,6 +54,8 @@ def draw(seed: int, widest: int = 200, most: int = 60, periodic: bool = False) -
         y = y[:, 0] if outputs == 1 and seed % 2 else y
     # Validation rows are given, so that the fit is not one of few rows.
     estimator.fit(X[:FITTED], y[:FITTED], validation=(X[FITTED:], y[FITTED:]))
+    # An export has a density of the inputs only where one is asked for.
+    estimator.fitted_ = replace(estimator.fitted_, unlike=None)
     _randomise(estimator, rng)
     shape = "-".join(map(str, (inputs, *hidden, outputs))) + " periodic" * periodic
     return Drawn(estimator, X, f"{head} {shape} {type(estimator.fitted_.calibration).__name__}")

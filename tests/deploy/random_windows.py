@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -125,6 +125,8 @@ def _fitted(
         y = 5 + 3 * rng.normal(size=ROWS)
     # Validation rows are given, so that the fit is not one of few rows.
     estimator.fit(X[:FITTED], y[:FITTED], validation=(X[FITTED:], y[FITTED:]))
+    # An export has a density of the inputs only where one is asked for.
+    estimator.fitted_ = replace(estimator.fitted_, unlike=None)
     _randomise(estimator.network_, rng)
     return DrawnWindows(estimator, X, name)
 

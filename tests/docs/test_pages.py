@@ -38,11 +38,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = ("watch", "windows", "in-life", "cluster")  # pages that take more than a few seconds
 SLOW_BLOCK = 5.0  # seconds
+PROGRESS = re.compile(r"^.*: +\d+ %, \d+ s (?:left|so far).*$", re.MULTILINE)  # of slow machines
 INFO = re.compile(r'(?P<language>[\w-]*)(?: title="(?P<title>[\w.]+)")?[ \t]*$\n', re.MULTILINE)
 
 
 def words(text: str) -> list[str]:
     """Take out the numbers, and with them the spaces and rules that tables draw around them."""
+    text = PROGRESS.sub("", text)
     return re.sub(r"[+-]?\d[\d.,]*(e-?\d+)?|[─━]+", "#", text).split()
 
 

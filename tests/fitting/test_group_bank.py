@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,9 @@ def test_intervals_hold_for_new_groups(for_new_groups: Any) -> None:
     """Validation rows at random know whose they are, and promise too much for others."""
     (X, y, group), new = for_new_groups
     model = RDeepSenseRegressor(**SMALL | {"hidden": (64, 64), "epochs": 40, "drop_prob": 0.05})
-    assert share_inside(model.fit(X, y).predict_dist(new[0]), new[1]) < 0.6
+    model.fit(X, y)
+    model.fitted_ = replace(model.fitted_, unlike=None)  # which flags and widens most new groups
+    assert share_inside(model.predict_dist(new[0]), new[1]) < 0.6
     model.fit(X, y, groups=group)
     assert 0.85 < share_inside(model.predict_dist(new[0]), new[1]) < 0.95
     assert model.validation_scores_["n"] == len(y)
