@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import hashlib
 import os
 import random
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import joblib
 import numpy as np
@@ -93,6 +95,40 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
     if fixturedef.scope != "function":
         _seed_process(f"{fixturedef.baseid}::{fixturedef.argname}")
     return (yield)
+
+
+class OneAtATime:
+    """A lock among the processes of this machine, held by a file of tests until its last one."""
+
+    def __init__(self, name: str) -> None:
+        self._path = Path(tempfile.gettempdir()) / name
+        self._file: IO[str] | None = None
+        self._holder: Path | None = None
+
+    def hold(self, holder: Path) -> None:
+        if self._file is None:
+            self._file = self._path.open("w")
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._holder = holder
+
+    def release(self, unless: Path | None) -> None:
+        if self._file is not None and self._holder != unless:
+            self._file.close()
+            self._file = None
+
+
+CLUSTER = OneAtATime("rdeepsense-tests-of-ray.lock")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Run the files that start Ray one after the other: Ray joins any cluster of the machine."""
+    if item.get_closest_marker("ray") is not None:
+        CLUSTER.hold(item.path)
+    try:
+        return (yield)
+    finally:
+        CLUSTER.release(unless=None if nextitem is None else nextitem.path)
 
 
 @pytest.fixture
