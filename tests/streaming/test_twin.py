@@ -21,7 +21,10 @@ from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.windowing.sampler import Sampler
 from rdeepsense.windowing.sampling import Sampling
 
-pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
+pytestmark = [
+    pytest.mark.compilers,
+    pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang"),
+]
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
 LOGS = tuple(range(300)) if LONG else (0, 4, 6, 9, 13)
 SANITISED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

@@ -19,6 +19,8 @@ from rdeepsense.errors import InputError
 from rdeepsense.experiments.activity_page import cut
 from rdeepsense.experiments.tasks.simulate.hhar_log import simulate_log
 
+pytestmark = pytest.mark.slow
+
 TURN = 0.6  # radians: somebody who carries the phone otherwise than all who were trained on
 
 

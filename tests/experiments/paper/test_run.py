@@ -22,6 +22,8 @@ from rdeepsense.experiments.paper.presets import ALPHAS, METHODS, TASKS, Preset,
 from rdeepsense.experiments.paper.study import Study
 from rdeepsense.experiments.tasks.faults import FAULTS
 
+pytestmark = pytest.mark.slow
+
 WITH_FAULTS = ("RDeepSense", "RDeepSense-paper", "RDeepSense-paper-MC20", "MCDrop-20-paper",
                "MCDrop-20", "SSP-10-paper", "GP")  # fmt: skip
 SOME = ("RDeepSense-paper", "RDeepSense-paper-MC3", "SSP-1-paper", "SSP-2-paper")
@@ -114,7 +116,6 @@ def test_killed_in_the_middle(
     assert calls.count("family RDeepSense-paper 0") == 1
 
 
-@pytest.mark.slow
 def test_a_failed_cell_is_told_and_tried_again(
     tiny: Preset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +141,6 @@ def test_other_settings_are_other_cells(tiny: Preset, tmp_path: Path) -> None:
     assert first.results.command == "rdeepsense reproduce GasSen --preset tiny"
 
 
-@pytest.mark.slow
 def test_results_are_complete(tiny: Preset, tmp_path: Path) -> None:
     once = replace(tiny, seeds=1)
     study = run.run(("GasSen", "HHAR"), once, tmp_path, engine=Local(), quiet=True).results
@@ -237,7 +237,6 @@ def test_names() -> None:
     assert preset("paper").hidden == (500, 500, 500)
 
 
-@pytest.mark.slow
 def test_reading_finished_cells_needs_no_torch(tiny: Preset, tmp_path: Path) -> None:
     code = "import sys, rdeepsense.experiments.paper.run; sys.exit('torch' in sys.modules)"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}

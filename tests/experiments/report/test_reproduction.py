@@ -39,6 +39,8 @@ from rdeepsense.experiments.report.summary_tables import datasets, glance, measu
 from rdeepsense.experiments.report.task_tables import beyond, costs, paper_table
 from rdeepsense.files import write_whole
 
+pytestmark = pytest.mark.slow
+
 REGRESSION = ("calibration", "cost", "quality-energy", "alpha", "spread", "groups", "risk",
               "examples", "faults")  # fmt: skip
 CLASSES = ("cost", "quality-energy", "alpha", "spread", "groups", "risk", "faults")
@@ -95,7 +97,6 @@ def drawn(picture: Picture | None) -> Figure:
     return whole(picture)
 
 
-@pytest.mark.slow
 def test_every_figure_is_written_twice_and_whole(report: Path) -> None:
     folder = report / "figures"
     expected = {f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")}
@@ -471,7 +472,6 @@ def test_warnings_that_differ_in_numbers_alone_stand_once(results: dict[str, Any
                            "GP: the kernel of GP hit its bound")  # fmt: skip
 
 
-@pytest.mark.slow
 def test_the_same_results_are_not_written_twice(results: dict[str, Any], tmp_path: Path) -> None:
     del results["tasks"]["HHAR"]
     task = results["tasks"]["BPEst"]
@@ -534,7 +534,6 @@ def test_results_are_read_back_as_they_were(report: Path) -> None:
         StudyResults.from_json(content)
 
 
-@pytest.mark.slow
 def test_the_same_results_give_the_same_bytes(results: dict[str, Any], tmp_path: Path) -> None:
     task = results["tasks"]["BPEst"]
     task |= {"examples": None, "alpha_study": []}

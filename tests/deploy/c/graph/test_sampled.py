@@ -22,6 +22,8 @@ from rdeepsense.errors import InputError
 from rdeepsense.windowing.sampling import Sampling
 from rdeepsense.windowing.ticks import Ticks
 
+pytestmark = pytest.mark.compilers
+
 
 def sampling(hop: int) -> Sampling:
     return Sampling(Ticks.of(RATE), RATE, SAMPLES, hop, 150_000, (3, 2))
