@@ -160,19 +160,20 @@ def test_a_recording_survives_a_reload_and_is_a_log_that_fit_reads(
     page.evaluate(DISPATCH, [[1000, STILL, [0, 0, 0]]])
     page.get_by_role("button", name="walking").click()
     page.wait_for_selector("button:enabled:has-text('Pause')")
+    # Neither part ends where a window does: times are rounded, by the clock of the day.
     rng = np.random.default_rng(0)
     a = np.round(rng.normal(size=(1_100, 3)), 3)
     sent = [[1020 + 20 * k, a[k].tolist(), [90, 0, 0]] for k in range(1_100)]
-    page.evaluate(DISPATCH, sent[:600])
+    page.evaluate(DISPATCH, sent[:606])
     page.get_by_role("button", name="Pause").click()
-    page.evaluate(DISPATCH, sent[600:700])
+    page.evaluate(DISPATCH, sent[606:700])
     page.get_by_role("button", name="Go on").click()
     page.evaluate(DISPATCH, sent[700:])
     page.get_by_role("button", name="Stop recording").click()
-    page.wait_for_selector("text=1000 samples of walking are kept")
+    page.wait_for_selector("text=1006 samples of walking are kept")
     page.reload()
     page.wait_for_selector("tbody tr")
-    assert page.locator("tbody td").all_inner_texts()[2] == "1000"
+    assert page.locator("tbody td").all_inner_texts()[2] == "1006"
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Export CSV").click()
     path = tmp_path / "recordings.csv"
@@ -180,12 +181,12 @@ def test_a_recording_survives_a_reload_and_is_a_log_that_fit_reads(
     import polars as pl
 
     log = pl.read_csv(path)
-    kept = [*range(600), *range(700, 1_100)]
+    kept = [*range(606), *range(700, 1_100)]
     np.testing.assert_allclose(log["ax"], a[kept, 0], atol=1e-6)
     np.testing.assert_allclose(log["gx"], np.pi / 2, rtol=1e-6)
     np.testing.assert_allclose(np.diff(log["t"])[:599], 0.02, atol=2e-6)
     found = windows_model.windows(log)
-    assert len(found) == sum(1 + (n - 120) // 24 for n in (600, 400))  # around the pause
+    assert len(found) == sum(1 + (n - 120) // 24 for n in (606, 400))  # around the pause
     assert set(log["activity"]) == {"walking"}
     page.get_by_role("button", name="delete the recording of walking").click()
     page.wait_for_selector("tbody tr", state="detached")
