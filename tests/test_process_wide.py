@@ -122,6 +122,7 @@ CHILD = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_fits_and_predicts_after_torch_used_its_threads() -> None:
     """Torch itself hangs there; the child also has no holder of its parent's locks."""

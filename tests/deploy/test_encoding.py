@@ -169,6 +169,7 @@ def test_the_c_says_what_python_says(name: str, tmp_path: Path) -> None:
             assert apart(out, np.stack(parts)) < (0.02 if name == "periodic" else 2e-4)
 
 
+@pytest.mark.compilers
 @needs_cc
 def test_laplace_and_the_compiled_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -273,6 +274,7 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
         rds.export(model, tmp_path / "m.onnx", to="onnx")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -161,6 +161,7 @@ NETWORKS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_stands_before_the_last_layer_does_not_matter(name: str, tmp_path: Path) -> None:
     inputs, network = NETWORKS[name]
@@ -235,6 +236,7 @@ def test_without_the_option_nothing_is_said_of_it(gaussian: Any, tmp_path: Path)
     assert "int model_predict(const float *x, float *probs, float *epistemic, void *" in said
 
 
+@pytest.mark.compilers
 @pytest.mark.everyday(1, "compilers")
 @needs_cc
 @pytest.mark.parametrize(("seed", "dtype"), [(0, "float32"), (2, "float16"), (4, "float32")])

@@ -186,6 +186,7 @@ def test_a_network_without_biases_gets_corrected_ones() -> None:
     np.testing.assert_allclose(network.raw(X).mean(0), folded.raw(X).mean(0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.everyday(2, "compilers")
 @pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 @pytest.mark.parametrize("flags", [["-O0"], ["-O2"], ["-O3", "-mavx2"], ["-O3", "-march=native"]])
 @pytest.mark.parametrize("seed", [0, 4, 5])

@@ -29,6 +29,7 @@ def by_number(found: tuple[int, object]) -> int:
     return found[0]
 
 
+@pytest.mark.slow
 def test_the_default_backend() -> None:
     assert sorted(rds.Joblib(2).run_each(WORK), key=by_number) == FOUND
     assert dict(rds.Joblib(2).run_each([Threads(), Threads()])) == {0: 1, 1: 1}

@@ -13,11 +13,9 @@ import rdeepsense as rds
 # Fewer epochs than the default, unless there is time.
 SHORT: dict[str, Any] = {} if os.environ.get("RDEEPSENSE_LONG") else {"epochs": 15}
 SMALL: dict[str, Any] = {"hidden": (16,), "epochs": 20, "device": "cpu"}
-QUICK = [
-    rds.RDeepSenseRegressor(effort="quick", **SHORT),
-    rds.RDeepSenseClassifier(effort="quick", **SHORT),
-]
+EVERYDAY = [rds.RDeepSenseRegressor(effort="quick", **SHORT)]
 OTHERS = [
+    rds.RDeepSenseClassifier(effort="quick", **SHORT),
     rds.RDeepSenseRegressor(**SHORT),
     rds.RDeepSenseClassifier(**SHORT),
     rds.MCDropRegressor(samples=5, **SMALL),
@@ -35,7 +33,7 @@ def name(estimator: Any) -> str:
 
 CHECKS = [
     pytest.param(estimator, check, id=f"{name(whole)}-{i}", marks=marks)
-    for whole, marks in [(e, ()) for e in QUICK] + [(e, pytest.mark.slow) for e in OTHERS]
+    for whole, marks in [(e, ()) for e in EVERYDAY] + [(e, pytest.mark.slow) for e in OTHERS]
     for i, (estimator, check) in enumerate(estimator_checks_generator(whole))
 ]
 

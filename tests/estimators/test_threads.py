@@ -207,6 +207,7 @@ def states() -> list[Any]:
     return [random.getstate(), kind, keys.tobytes(), rest, torch.get_rng_state().numpy().tobytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 def test_the_callers_generators_stay_where_they_are(
     name: str, fitted: dict[str, Any], tmp_path: Path

@@ -77,6 +77,7 @@ def test_plot(table: rds.Comparison) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_figures(table: rds.Comparison) -> None:
     again = rds.compare(X, Y, METHODS, splits=2, **FAST)
     for name, by_split in table.scores.items():
@@ -174,6 +175,7 @@ class Normal(Fixed):
         return SimpleNamespace(params={"loc": np.zeros(len(X)), "scale": np.ones(len(X))})
 
 
+@pytest.mark.slow
 def test_objects_of_ones_own() -> None:
     methods = [Fixed(), "RDeepSense", ("<i>$x$", Normal())]
     table = rds.compare(X, Y, methods, splits=2, **FAST)

@@ -243,6 +243,7 @@ def test_tables_that_the_network_computes_stay_in_proportion(
     assert outcome.growth <= 3 * (tmp_path / "file").stat().st_size + 64 * MIB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["network", "process"])
 def test_a_large_model_takes_little_more_than_its_file(kind: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

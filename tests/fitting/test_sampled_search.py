@@ -147,6 +147,7 @@ def test_the_clock_bounds_the_search_alone(samples: list[Any]) -> None:
     assert model.training_["steps"] == model.training_["planned_steps"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_resume_is_never_stopped(
     samples: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

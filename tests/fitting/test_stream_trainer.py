@@ -70,6 +70,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, torch.Tensor]]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("memory", [2**30, 100_000])
 def test_the_known_truth_is_found(tmp_path: Path, memory: int, reads: list[Any]) -> None:

@@ -147,6 +147,7 @@ def test_the_distribution_is_scipys() -> None:
     np.testing.assert_allclose(dist.quantile(0.1), peer.ppf(0.1))
 
 
+@pytest.mark.slow
 def test_it_learns_and_is_calibrated(model: rds.RDeepSenseRegressor) -> None:
     dist = model.predict_dist(X)
     assert isinstance(dist, Logistic)

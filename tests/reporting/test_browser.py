@@ -71,6 +71,7 @@ def test_nothing_overflows_and_everything_has_a_name(opened: Any) -> None:
     assert min(colours) > 4.5  # WCAG's AA
 
 
+@pytest.mark.everyday(1, "slow")
 @pytest.mark.parametrize("opened", WAYS[::3], indirect=True)
 def test_axe_finds_nothing(opened: Any) -> None:
     axe = pytest.importorskip(

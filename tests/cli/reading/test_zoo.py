@@ -29,6 +29,7 @@ def test_there_are_sixty() -> None:
     assert len({animal.name for animal in ZOO}) == len(ZOO)
 
 
+@pytest.mark.everyday(12, "slow")
 @pytest.mark.parametrize("animal", ZOO, ids=lambda animal: animal.name)
 def test_animal(run: Any, animal: Animal, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec(animal.needs) is None:

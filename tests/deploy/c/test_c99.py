@@ -106,6 +106,7 @@ def test_int8_units_that_fire_together_are_skipped_exactly(tmp_path: Path) -> No
         assert np.array_equal(one, found[0])
 
 
+@pytest.mark.compilers
 @pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("widths", [(1, 1, 2), (1, 3, 1, 2), (3, 5, 2), (5, 7, 9, 2)], ids=str)
 def test_tiny_int8_models_compile_without_a_warning(
@@ -164,6 +165,7 @@ int main(void)
 """
 
 
+@pytest.mark.compilers
 @pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", [0, 1, 2, 11])

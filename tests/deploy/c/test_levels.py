@@ -119,6 +119,7 @@ def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
         assert same(at["avx2"], at["avx512"])
 
 
+@pytest.mark.compilers
 @pytest.mark.everyday(1, "compilers")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("cc", COMPILERS)

@@ -144,6 +144,7 @@ def test_a_sensor_that_the_board_lacks_is_left_to_the_user(tmp_path: Path) -> No
     assert run([program]).endswith("replay passed\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tank", "level", "steps"])
 def test_rows_that_are_refused_are_replayed_all_the_same(name: str, tmp_path: Path) -> None:
     """A reject option flags half of the rows; their predictions are as expected, and it is told."""

@@ -49,6 +49,7 @@ def test_sliders_move_mean_and_interval(
         assert numbers == pytest.approx(wanted, abs=1e-5 * np.ravel(std)[0])
 
 
+@pytest.mark.slow
 def test_classes_have_bars_and_names_are_text(
     models: dict[str, Any], table: Any, page_of: Page, opened: Callable[..., Any]
 ) -> None:
@@ -115,6 +116,7 @@ def test_teaching_moves_the_prediction_and_can_be_undone(
     assert page.inner_text(".big") == first
 
 
+@pytest.mark.slow
 def test_a_state_of_somebody_else_or_damaged_is_refused(
     models: dict[str, Any], page_of: Page, opened: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_state_of_somebody_else_or_damaged_is_refused(
     assert page.inner_text(".big") == taught
 
 
+@pytest.mark.slow
 def test_classes_with_an_empty_field_have_no_prediction(
     models: dict[str, Any], page_of: Page, opened: Callable[..., Any]
 ) -> None:
@@ -164,6 +167,7 @@ def test_classes_with_an_empty_field_have_no_prediction(
     assert set(page.locator(".class .value").all_inner_texts()) == {"–"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])
 def test_it_fits_the_screen_and_the_keyboard_reaches_all(
     width: int, scheme: str, models: dict[str, Any], page_of: Page, opened: Callable[..., Any]

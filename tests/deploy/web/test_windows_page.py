@@ -83,6 +83,7 @@ INSECURE = "Object.defineProperty(window, 'isSecureContext', { value: false });"
 QUICK = "const was = setTimeout; window.setTimeout = (f, ms) => was(f, ms === 1500 ? 1 : ms);"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "sentence"),
     [
@@ -149,6 +150,7 @@ def test_signs_are_checked_and_kept(
 FAST = "const was = setInterval; window.setInterval = (f, ms) => was(f, ms === 1000 ? 1 : ms);"
 
 
+@pytest.mark.slow
 def test_a_recording_survives_a_reload_and_is_a_log_that_fit_reads(
     windows_model: Any, page_of: Page, opened: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -202,6 +204,7 @@ LISTEN = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_dropped_recording_is_replayed(
     windows_model: Any, page_of: Page, opened: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -226,6 +229,7 @@ def test_a_dropped_recording_is_replayed(
     page.wait_for_selector("text=/cannot be played: the table has no column ay, az, gx and 2 more/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False])
 def test_recordings_of_one_file_are_replayed_one_after_the_other(
     named: bool,
@@ -266,6 +270,7 @@ def test_recordings_of_one_file_are_replayed_one_after_the_other(
     assert page.inner_text("[data-about=recording]").startswith(f"Now playing: {last}")
 
 
+@pytest.mark.slow
 def test_windows_of_numbers_show_the_interval_of_the_stream(
     page_of: Page, opened: Callable[..., Any]
 ) -> None:

@@ -139,6 +139,7 @@ FEW: dict[str, nn.Module] = {
 }  # fmt: skip
 
 
+@pytest.mark.compilers
 @pytest.mark.everyday(2, "compilers")
 @pytest.mark.parametrize("name", FEW)
 def test_networks_of_few_kinds_compile_without_a_warning(name: str, tmp_path: Path) -> None:
