@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
+if TYPE_CHECKING:
     from rdeepsense.distributions import AnyDistribution
 
-    Values = NDArray[np.generic]
+Values = NDArray[np.generic]
 
 
 def by_target(

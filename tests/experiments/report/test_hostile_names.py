@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from rdeepsense.experiments.paper.results import StudyResults
-from rdeepsense.experiments.report.comparison import comparison_figure, inline_svg
+from rdeepsense.experiments.report.comparison import comparison_figure
 from rdeepsense.experiments.report.document import sections
 from rdeepsense.experiments.report.markdown import markdown
 from rdeepsense.experiments.report.page import report_page
-from rdeepsense.experiments.report.pictures import Picture, whole
+from rdeepsense.experiments.report.pictures import Picture, inline_svg, whole
 from rdeepsense.experiments.report.profile_figure import plot_profile
 from rdeepsense.experiments.tasks.known_truth import simulate
 from rdeepsense.experiments.uci.statistics import Estimate, PooledArea, Summary

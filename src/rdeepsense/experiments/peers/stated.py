@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.distributions import AnyDistribution, Categorical, Distribution, Gaussian
+from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian
+from rdeepsense.distributions.base import Distribution
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.peers.frozen import Frozen
 

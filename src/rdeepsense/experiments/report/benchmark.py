@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from rdeepsense.experiments.report.comparison import comparison_figure, inline_svg
+from rdeepsense.experiments.report.comparison import comparison_figure
 from rdeepsense.experiments.report.html import page, table
 from rdeepsense.experiments.report.method_list import method_list
+from rdeepsense.experiments.report.pictures import inline_svg
 from rdeepsense.experiments.text_table import TextTable
 from rdeepsense.experiments.uci.results import BenchmarkResults
 

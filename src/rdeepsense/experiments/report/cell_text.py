@@ -61,3 +61,8 @@ def choices(chosen: Mapping[str, object] | None) -> str:
 
 def _choice(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def short(value: float) -> str:
+    """Return three digits, and no exponent for anything that a bar can show."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

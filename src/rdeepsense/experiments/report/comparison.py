@@ -5,7 +5,6 @@ Methods are told apart by their labels, never by colour alone; colours are Okabe
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -117,18 +116,6 @@ def draw_deviation(axes: Axes, rows: Rows, reference: str) -> None:
                   fontsize=SMALL, color=VERMILION, va="center")  # fmt: skip
     axes.set_xlim(0, 1.1 * max(2 * floor, *areas))
     _label(axes, rows, "deviation area, pooled")
-
-
-def inline_svg(figure: Figure, label: str) -> str:
-    """Return the figure as an <svg> element for a page; equal figures give equal text."""
-    matplotlib = require("matplotlib", "report")
-    buffer = io.StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with matplotlib.rc_context({"svg.hashsalt": "rdeepsense"}):
-        figure.savefig(buffer, format="svg", metadata=nothing)
-    text = buffer.getvalue()
-    svg = text[text.index("<svg") :].strip()
-    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
 def _label(axes: Axes, rows: Rows, x: str) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from html import escape
 
 from rdeepsense.experiments.methods import Method
-from rdeepsense.experiments.report.comparison import comparison_panels, inline_svg
+from rdeepsense.experiments.report.comparison import comparison_panels
 from rdeepsense.experiments.report.html import SORTING, page, table
 from rdeepsense.experiments.report.method_list import method_list
+from rdeepsense.experiments.report.pictures import inline_svg
 from rdeepsense.experiments.text_table import TextTable
 from rdeepsense.experiments.uci.statistics import Summary
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rdeepsense.errors import require
 from rdeepsense.experiments.paper.task_results import TaskResults
 from rdeepsense.experiments.paper.trainings import EnergySource
+from rdeepsense.experiments.report.cell_text import short
 from rdeepsense.experiments.report.method_styles import style
 from rdeepsense.experiments.report.pictures import (
     Panel,
@@ -81,11 +82,6 @@ def _bars(axes: Axes, values: Mapping[str, float], label: str) -> None:
             require("matplotlib.ticker", "report").MaxNLocator(5, steps=[1, 2, 5, 10])
         )
         axes.xaxis.set_major_formatter("{x:,g}")
-
-
-def short(value: float) -> str:
-    """Return three digits, and no exponent for anything that a bar can show."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def quality(

@@ -7,6 +7,7 @@ and follow the reader's light or dark scheme.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from rdeepsense.errors import require
-from rdeepsense.experiments.report.comparison import inline_svg
 from rdeepsense.experiments.report.method_styles import GREEN, ORANGE, PURPLE, RECOMMENDED, SKY
 from rdeepsense.experiments.report.saving import DPI
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
@@ -220,3 +220,15 @@ def _adapted(svg: str, prefix: str) -> str:
     for colour, name in VARIABLES.items():
         svg = svg.replace(f": {colour.lower()}", f": var(--{name})")
     return svg
+
+
+def inline_svg(figure: Figure, label: str) -> str:
+    """Return the figure as an <svg> element for a page; equal figures give equal text."""
+    matplotlib = require("matplotlib", "report")
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with matplotlib.rc_context({"svg.hashsalt": "rdeepsense"}):
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    text = buffer.getvalue()
+    svg = text[text.index("<svg") :].strip()
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
