@@ -63,12 +63,12 @@ def reactions(
     for number, kind in enumerate(kinds):
         here = slice(ends[number], ends[number + 1])
         found[kind] = _answers(dist[here], y)
-        for name, score in scores.items():
-            alarm = np.quantile(score[: ends[0]], 1 - FALSE_ALARMS)
-            found[kind][f"flagged{name}"] = float(np.mean(score[here] > alarm))
+        for name, novelty in scores.items():
+            alarm = np.quantile(novelty[: ends[0]], 1 - FALSE_ALARMS)
+            found[kind][f"flagged{name}"] = float(np.mean(novelty[here] > alarm))
             if kind != HEALTHY:
-                healthy = score[ends[0] : ends[1]]
-                found[kind][f"auroc{name}"] = metrics.auroc(healthy, score[here])
+                healthy = novelty[ends[0] : ends[1]]
+                found[kind][f"auroc{name}"] = metrics.auroc(healthy, novelty[here])
     return found
 
 

@@ -76,9 +76,9 @@ def _draw(
         axes.axhline(floor, color=GREY, linestyle="--", linewidth=1.2, label=f"floor {floor:.3f}")
         axes.set_ylim(bottom=0)
     words = f"chosen on validation rows: {', '.join(f'{alpha:g}' for alpha in chosen)}"
-    for number, alpha in enumerate(chosen):
+    for place, alpha in enumerate(chosen):
         axes.axvline(alpha, color=GREY, linestyle=":", linewidth=1.6,
-                     label="_" if number else words)  # fmt: skip
+                     label="_" if place else words)  # fmt: skip
     finish(axes, "alpha", label)
     if floor is not None or chosen:
         legend_below(axes)
