@@ -74,23 +74,23 @@ def model(folded: Folded, network: FloatNetwork | Int8Network, features: bool = 
     nothing = nodes.node("Sub", [seen, seen], "z_minus_z")
     mark = nodes.node("ReduceSum", [nothing, axis], "not_finite")
     raw = nodes.node("Add", [raw, mark], "raw")
-    widened = None
+    wider = None
     if output.laplace is not None:
         assert isinstance(network, FloatNetwork)
         assert network.root is not None
         hidden = folded.layers.hidden
         read = [h] * (hidden > 0) + [z] * (hidden + 1 < len(output.laplace.root))
-        widened = laplace_nodes(nodes, output.laplace, network.root, read, mark)
+        wider = laplace_nodes(nodes, output.laplace, network.root, read, mark)
     known = folded.facts.guard
     refusal = folded.facts.refusal
     told = guard.NAMES[0] if refusal is None else "input_status"
     flagged = None if known is None else guard.guard_nodes(nodes, known, told)
     own = "" if flagged is None else "network_"
     if isinstance(output.link, Softmax):
-        raw = raw if widened is None else corrected_logits(nodes, raw, widened)
+        raw = raw if wider is None else corrected_logits(nodes, raw, wider)
         nodes.node("Softmax", [raw], f"{own}probs", axis=1)
     else:
-        _location_width(nodes, output, output.link, raw, widened, f"{own}std")
+        _location_width(nodes, output, output.link, raw, wider, f"{own}std")
     if known is not None and flagged is not None:
         if isinstance(output.link, Softmax):
             guard.mixed(nodes, known, flagged, f"{own}probs")
@@ -185,7 +185,7 @@ def _stored(nodes: Nodes, k: int, layer: Int8Layer, weight: NDArray[np.int64]) -
 
 
 def _location_width(
-    nodes: Nodes, output: Output, link: LocationWidth, raw: str, widened: str | None, std: str
+    nodes: Nodes, output: Output, link: LocationWidth, raw: str, wider: str | None, std: str
 ) -> None:
     """Add the mean, and the std by this name."""
     assert output.shift is not None
@@ -197,12 +197,12 @@ def _location_width(
     nodes.node("Split", [raw], *columns, axis=1)
     arithmetic = NodeArithmetic(nodes, columns)
     location = evaluate(link.location, arithmetic)
-    if widened is None:
+    if wider is None:
         assert link.width is not None
         width = evaluate(link.width, arithmetic)
     else:
         assert link.variance is not None
-        total = nodes.node("Add", [evaluate(link.variance, arithmetic), widened], "total")
+        total = nodes.node("Add", [evaluate(link.variance, arithmetic), wider], "total")
         width = nodes.node("Sqrt", [total], "width")
     nodes.node("Mul", [width, nodes.single("spread", output.spread)], std)
     if moved:
