@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rdeepsense.estimators.loading import Estimator
     from rdeepsense.reporting.verdict import Verdict
 
-    Pair = tuple[Inputs, NDArray[Any]]
-
 
 def time_column(table: Table, named: str | None, taken: list[str]) -> str | None:
     """Return the column of times: the one named, or the only column of dates that is free."""
@@ -48,7 +46,7 @@ def times(table: Table, name: str, chosen: Booleans) -> pl.Series:
 
 def training_pair(
     model: Estimator, path: Path | None, targets: list[str], marks: list[str]
-) -> Pair | None:
+) -> tuple[Inputs, NDArray[Any]] | None:
     """Read the table of --train as `evaluate` reads the other one."""
     if path is None:
         return None
