@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import torch
 
+from rdeepsense._files import write_whole
 from rdeepsense.dropout import StochasticNetwork, convert
-from rdeepsense.files import write_whole
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, stack, train

@@ -180,11 +180,9 @@ def shares(model: Path, source: Path) -> dict[str, float]:
     """Time the parts of `predict` one after the other, in one thread, on the first file."""
     import io
 
-    from rdeepsense.batch.plan import Preparation
-    from rdeepsense.batch.rows import batches_of, rows_of
-    from rdeepsense.batch.sinks import ParquetSink
-    from rdeepsense.batch.tables import as_table
-    from rdeepsense.batch.wanted import Wanted
+    from rdeepsense.predict.columns import Wanted
+    from rdeepsense.predict.folder import ParquetSink, as_table, batches_of, rows_of
+    from rdeepsense.predict.plan import Preparation
 
     plan = Preparation(str(model), Wanted(further=()), "auto", 10**9).plan()
     answers, sink = plan.answers(), ParquetSink(io.BytesIO())

@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 import ray
 
 import rdeepsense as rds
+from rdeepsense._files import write_whole
 from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
-from rdeepsense.files import write_whole
 from rdeepsense.metrics import nll
 
 FILES, GROUPS = 8, 64

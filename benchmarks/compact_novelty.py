@@ -19,11 +19,16 @@ from adapters import data_folder, gassen, hapt
 from faults import FIRST_SPLIT, SHARES, Rows, mean_of, noisy, raw_windows, seen, show
 from numpy.typing import NDArray
 
-from rdeepsense.epistemic.drawn_columns import drawn_columns
-from rdeepsense.epistemic.fit_compact import Marginals, Units, fit_compact
-from rdeepsense.epistemic.novelty import Novelty, described
 from rdeepsense.experiments.tasks.faults import FAULTS, Sensors, damaged, inject
 from rdeepsense.experiments.tasks.task import Task
+from rdeepsense.uncertainty.novelty import (
+    Marginals,
+    Novelty,
+    Units,
+    described,
+    drawn_columns,
+    fit_compact,
+)
 
 KEPT = 256
 

@@ -28,13 +28,13 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import metrics
+from rdeepsense._files import write_whole
 from rdeepsense.dropout import StochasticNetwork, convert
-from rdeepsense.epistemic import Laplace, epistemic_variance
 from rdeepsense.experiments.tasks.known_truth import simulate
 from rdeepsense.experiments.uci import datafile
-from rdeepsense.files import write_whole
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
+from rdeepsense.uncertainty import Laplace, epistemic_variance
 
 SETS = ("concrete", "energy", "yacht", "power")
 REFERENCE = 10_000  # samples

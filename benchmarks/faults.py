@@ -43,14 +43,14 @@ from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
+from rdeepsense._files import write_whole
 from rdeepsense.calibration.reject import predicted_score
-from rdeepsense.epistemic import features
-from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.experiments.tasks import hhar
 from rdeepsense.experiments.tasks.faults import FAULTS, Sensors, damaged, inject
 from rdeepsense.experiments.tasks.task import Task
-from rdeepsense.files import write_whole
 from rdeepsense.fitting.passes import prepared
+from rdeepsense.uncertainty import features
+from rdeepsense.uncertainty.novelty import Novelty
 
 FALSE_ALARMS, SHARES = 0.05, (0.7, 0.15, 0.15)
 COMPONENTS, MIXTURE = 40, 32

@@ -24,7 +24,7 @@ from adapters import hapt_recordings
 from numpy.typing import NDArray
 
 from rdeepsense import RDeepSenseClassifier, metrics
-from rdeepsense.files import write_whole
+from rdeepsense._files import write_whole
 from rdeepsense.networks import DeepSense
 
 LENGTH, TRAIN, VALIDATION = 240, 21, 3

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
+from rdeepsense._progress import progress_for
 from rdeepsense.deploy.fine_tune import fine_tuned
 from rdeepsense.deploy.fold import fold_fitted
 from rdeepsense.deploy.networks import NetworkRunner
@@ -23,7 +24,6 @@ from rdeepsense.deploy.quality import quality
 from rdeepsense.deploy.quantise import quantise
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.experiments.tasks.simulate import SIMULATORS
-from rdeepsense.progress import progress_for
 
 JUDGED = 2_000
 

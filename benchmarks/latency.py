@@ -30,6 +30,7 @@ import older_core
 import torch
 
 import rdeepsense as rds
+from rdeepsense._files import write_whole
 from rdeepsense.deploy.profile import energy
 from rdeepsense.deploy.profile.candidate import Missing, ProfileCandidate
 from rdeepsense.deploy.profile.candidates import candidate
@@ -39,7 +40,6 @@ from rdeepsense.deploy.profile.profiled_model import ProfiledModel
 from rdeepsense.deploy.profile.side_by_side import ProfileReport, energy_label, machine
 from rdeepsense.errors import MissingExtraError
 from rdeepsense.experiments.tasks import catalogue
-from rdeepsense.files import write_whole
 
 NETS = {"A": "GasSen", "B": "BPEst"}
 ROWS, BATCH, WIDTHS = 20_000, 128, (500, 500, 500)

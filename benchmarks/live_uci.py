@@ -20,14 +20,13 @@ from adapters import data_folder
 from numpy.typing import NDArray
 
 import rdeepsense as rds
+from rdeepsense._files import write_whole
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.experiments.tasks.known_truth import simulate
 from rdeepsense.experiments.uci import datafile
-from rdeepsense.files import write_whole
-from rdeepsense.live.numbers import Numbers
-from rdeepsense.live.references import alarms
-from rdeepsense.live.row_pass import RowPass
-from rdeepsense.live.settings import FALSE_ALARMS, Settings
+from rdeepsense.live.live import alarms
+from rdeepsense.live.state import FALSE_ALARMS, RowPass, Settings
+from rdeepsense.live.targets import Numbers
 
 COVERAGE = 0.9
 MODELS, STREAMS, ROWS = 20, 10, 1_000

@@ -24,9 +24,9 @@ import numpy as np
 import torch
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
+from rdeepsense._files import write_whole
 from rdeepsense.cli.widths import widths_of
 from rdeepsense.experiments.tasks.task import Split, Task
-from rdeepsense.files import write_whole
 
 Part = tuple[str, Task, Split]
 

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import torch
 
 from rdeepsense import RDeepSenseRegressor
-from rdeepsense.files import write_whole
+from rdeepsense._files import write_whole
 from rdeepsense.fitting.stream_trainer import reader_count
 
 INPUTS, SHARE, GROUPS = 16, 8, 64

@@ -18,8 +18,7 @@ from training_cases import PAPER, WEIGHT_DECAY, Case, synchronise
 
 from rdeepsense import RDeepSenseRegressor
 from rdeepsense.training import Rows, stack
-from rdeepsense.training.cuda import accelerate
-from rdeepsense.training.step import Step
+from rdeepsense.training.step import Step, accelerate
 
 # The first pattern that a kernel's name has says what it is; torch names a fused kernel after all
 # that was fused in it.

@@ -33,7 +33,7 @@ from rdeepsense.experiments.uci import datafile
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, stack, train
-from rdeepsense.training.average import EVERY, REACH
+from rdeepsense.training.schedule import EVERY, REACH
 
 SETS = ("boston", "concrete", "energy")
 HIDDEN, DROP_PROB, LEARNING_RATE, VALIDATION = (64, 64), 0.05, 5e-3, 0.2

@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rdeepsense._files import write_whole
 from rdeepsense.errors import require
-from rdeepsense.files import write_whole
 
 OURS, AIM = "#1f77b4", "#333333"
 

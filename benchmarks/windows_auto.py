@@ -25,7 +25,7 @@ from adapters import data_folder
 from hapt_deepsense import LENGTH, TRAIN, VALIDATION, windows
 
 from rdeepsense import RDeepSenseClassifier, metrics
-from rdeepsense.files import write_whole
+from rdeepsense._files import write_whole
 from rdeepsense.networks import DeepSense
 
 HOP = 60  # samples from one window to train on to the next

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from rdeepsense import model_file
-from rdeepsense.progress import Silent
+from rdeepsense._progress import Silent
+from rdeepsense.modelfile import tensors as model_file
 
 
 class StopError(Exception):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.fields import (
+from rdeepsense.modelfile.schema import (
     DTYPE,
     LABELS,
     TEXT,

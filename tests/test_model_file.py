@@ -14,7 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from rdeepsense import ModelFileError, model_file
+from rdeepsense import ModelFileError
+from rdeepsense.modelfile import tensors as model_file
 
 HEADER = {"kind": "model", "words": ['quoted "sha256":"', "straße"], "n": 3}
 TENSORS = {"b": np.arange(900.0).reshape(30, 30), "a": np.array([1, 2], dtype=np.int64)}

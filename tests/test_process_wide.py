@@ -12,8 +12,8 @@ import warnings
 import pytest
 import torch
 
-from rdeepsense import process_wide
-from rdeepsense.process_wide import alone, quiet, tensor_cores, threads_outside, torch_threads
+from rdeepsense import _torch as process_wide
+from rdeepsense._torch import alone, quiet, tensor_cores, threads_outside, torch_threads
 
 
 def overlapping(enter: object, settings: object) -> list[object]:
@@ -94,7 +94,7 @@ CHILD = """
     import numpy as np, torch
     torch.set_num_threads(2)
     import rdeepsense as rds
-    from rdeepsense.process_wide import alone
+    from rdeepsense._torch import alone
     X = np.random.default_rng(0).normal(size=(300, 4))
     big = torch.ones(3_000_000)
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from rdeepsense.progress import Lines, Silent, progress_for
+from rdeepsense._progress import Lines, Silent, progress_for
 
 
 class Stream(io.StringIO):
@@ -58,7 +58,7 @@ def test_a_long_unit_is_still_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lines_of_a_pipe_come_late_and_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("rdeepsense.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("rdeepsense._progress.time.monotonic", lambda: now[0])
     monkeypatch.setattr(Lines, "still", 10.0)
     stream = io.StringIO()
     lines = progress_for(True, stream)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rdeepsense import randomness
+from rdeepsense import _torch as randomness
 from rdeepsense.dropout import convert
 from rdeepsense.dropout.layers import DropoutEntries, dropped
 from rdeepsense.networks import Dense
-from rdeepsense.networks.architecture import built
+from rdeepsense.networks.base import built
 
 CPU = randomness.CPU
 

@@ -13,13 +13,13 @@ import pytest
 from batch.models import regressor, table
 
 import rdeepsense as rds
-from rdeepsense.batch.folder import predict_shards, shards_of, sources_of
-from rdeepsense.batch.plan import Preparation
-from rdeepsense.batch.wanted import Wanted
+from rdeepsense._progress import Silent
+from rdeepsense._storage import Remote, is_url, path_or_url
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.errors import InputError
-from rdeepsense.progress import Silent
-from rdeepsense.storage import Remote, is_url, path_or_url
+from rdeepsense.predict.columns import Wanted
+from rdeepsense.predict.folder import predict_shards, shards_of, sources_of
+from rdeepsense.predict.plan import Preparation
 
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI-secret"
 

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, multiprocessing, nn
 
+from rdeepsense._progress import Silent
 from rdeepsense.dropout import convert
-from rdeepsense.progress import Silent
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train
-from rdeepsense.training.peers import Peers
+from rdeepsense.training.workers import Peers
 
 
 def table() -> tuple[Tensor, Tensor]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
     from rdeepsense.dropout import convert
     from rdeepsense.engines import Joblib, Local, Ray
-    from rdeepsense.epistemic import epistemic_variance
     from rdeepsense.errors import (
         CheckpointError,
         ColumnWarning,
@@ -50,14 +49,14 @@ if TYPE_CHECKING:
     from rdeepsense.experiments.compare import compare
     from rdeepsense.experiments.comparison import Comparison
     from rdeepsense.live import Live, Prediction
-    from rdeepsense.plot.front import plot_front
-    from rdeepsense.plot.selection import plot_selection
+    from rdeepsense.plot.selection import plot_front, plot_selection
     from rdeepsense.reporting.report import ModelReport, report
     from rdeepsense.scoring import ScoringRule
     from rdeepsense.status import Status
     from rdeepsense.streaming import Decision, Stream
+    from rdeepsense.uncertainty import epistemic_variance
     from rdeepsense.windowing import Recipe, WindowReport, Windows, windows
-    from rdeepsense.windowing.smoothing import Smoothing
+    from rdeepsense.windowing.stream import Smoothing
 
 _EXPORTS = {
     "Budget": "deploy.budget",
@@ -70,7 +69,7 @@ _EXPORTS = {
     "Gaussian": "distributions",
     "Mixture": "distributions",
     "StudentT": "distributions",
-    "epistemic_variance": "epistemic",
+    "epistemic_variance": "uncertainty",
     "export": "deploy.export",
     "profile": "deploy.profile.side_by_side",
     "CheckpointError": "errors",
@@ -100,7 +99,7 @@ _EXPORTS = {
     "Prediction": "live",
     "convert": "dropout",
     "RejectOption": "calibration.reject",
-    "plot_front": "plot.front",
+    "plot_front": "plot.selection",
     "plot_selection": "plot.selection",
     "ModelReport": "reporting.report",
     "report": "reporting.report",
@@ -108,7 +107,7 @@ _EXPORTS = {
     "Status": "status",
     "Decision": "streaming",
     "Stream": "streaming",
-    "Smoothing": "windowing.smoothing",
+    "Smoothing": "windowing.stream",
     "Recipe": "windowing",
     "WindowReport": "windowing",
     "Windows": "windowing",

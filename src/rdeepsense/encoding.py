@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.errors import InputError
-from rdeepsense.fields import Json, Kind, check_fields, several, text, whole
+from rdeepsense.modelfile.schema import Json, Kind, check_fields, several, text, whole
 
 UNSEEN = -1.0  # the code of a level that was never seen
 MOST_LEVELS = 1 << 16  # of all categories together

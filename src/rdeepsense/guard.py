@@ -29,8 +29,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.arrays import Booleans, Floats
-from rdeepsense.precision import needs_double
+from rdeepsense.arrays import Booleans, Floats, needs_double
 from rdeepsense.status import Status, Statuses
 
 REACH = 1e6  # standard deviations; what a network reads at most where a model has no guard

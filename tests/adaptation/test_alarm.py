@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from rdeepsense.adaptation import alarm
-from rdeepsense.adaptation.alarm import Alarm
+from rdeepsense.adaptation import rates as alarm
+from rdeepsense.adaptation.rates import Alarm
 from rdeepsense.errors import InputError
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))

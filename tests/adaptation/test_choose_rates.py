@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.adaptation.choose_rates import (
-    MOST_GROUPS,
-    Told,
-    choose_rates,
-    interval_score,
-    replay,
-)
+from rdeepsense.adaptation.choose import MOST_GROUPS, Told, choose_rates, interval_score, replay
+from rdeepsense.adaptation.corrections import GroupStream
 from rdeepsense.adaptation.rates import Rates
-from rdeepsense.adaptation.streams import GroupStream
 from rdeepsense.errors import InputError
 
 FEATURES = 4
@@ -103,7 +97,7 @@ def test_of_many_groups_a_few_are_replayed(monkeypatch: pytest.MonkeyPatch) -> N
         seen.add(id(one))
         return replay(one, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("rdeepsense.adaptation.choose_rates.replay", noted)
+    monkeypatch.setattr("rdeepsense.adaptation.choose.replay", noted)
     streams = [stream(s, 1.0, 0.0, 4) for s in range(30)]
     choose_rates(streams)
     assert len(seen) == MOST_GROUPS

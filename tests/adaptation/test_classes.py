@@ -7,14 +7,14 @@ import pytest
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
-from rdeepsense.adaptation.classes import (
+from rdeepsense.adaptation.corrections import (
     AdaptedClasses,
     ClassPrior,
+    ClassStream,
     first_of_each,
     most_probable,
     tolerance,
 )
-from rdeepsense.adaptation.streams import ClassStream
 from rdeepsense.arrays import Floats, Integers
 
 

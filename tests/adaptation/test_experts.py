@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.adaptation.experts import regret_bound, updated
+from rdeepsense.adaptation.rates import regret_bound, updated
 
 
 def test_one_step() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.adaptation.information import KEPT, basis, of_last_layer
+from rdeepsense.adaptation.choose import KEPT, basis, of_last_layer
 from rdeepsense.errors import InputError
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rdeepsense.adaptation.corrections import AdaptedNumbers, Prior
 from rdeepsense.adaptation.last_layer import FARTHEST
-from rdeepsense.adaptation.numbers import AdaptedNumbers
-from rdeepsense.adaptation.prior import Prior
 from rdeepsense.arrays import Floats
 
 INFORMATION = np.eye(5) + 0.3

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.adaptation.evidence import Offsets
-from rdeepsense.adaptation.numbers import AdaptedNumbers
-from rdeepsense.adaptation.prior import Prior
-from rdeepsense.adaptation.replay import chosen
-from rdeepsense.adaptation.streams import GroupStream
+from rdeepsense.adaptation.choose import chosen
+from rdeepsense.adaptation.corrections import AdaptedNumbers, GroupStream, Offsets, Prior
 
 ROWS = 1_000.0
 

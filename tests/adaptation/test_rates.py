@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from rdeepsense.adaptation.experts import regret_bound
 from rdeepsense.adaptation.rates import (
     MOST_KEPT,
     SHARE,
@@ -17,6 +16,7 @@ from rdeepsense.adaptation.rates import (
     Rates,
     experts,
     prior_weights,
+    regret_bound,
 )
 from rdeepsense.errors import InputError
 

@@ -9,13 +9,7 @@ import pytest
 from mapie.regression import TimeSeriesRegressor
 from sklearn.linear_model import LinearRegression
 
-from rdeepsense.adaptation.trackers import (
-    FARTHEST,
-    Adaptive,
-    Multiplicative,
-    Proportional,
-    ScaleFree,
-)
+from rdeepsense.adaptation.rates import FARTHEST, Adaptive, Multiplicative, Proportional, ScaleFree
 
 ALPHA = 0.1
 

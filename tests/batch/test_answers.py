@@ -9,12 +9,10 @@ import pytest
 from batch.models import classifier, regressor, table
 
 import rdeepsense as rds
-from rdeepsense.batch.answers import Answers, Coded
-from rdeepsense.batch.prepare import known_of, torch_runner
-from rdeepsense.batch.rows import rows_of
-from rdeepsense.batch.tables import as_table
-from rdeepsense.batch.wanted import Wanted
 from rdeepsense.errors import InputError
+from rdeepsense.predict.columns import Answers, Coded, Wanted
+from rdeepsense.predict.folder import as_table, rows_of
+from rdeepsense.predict.prepare import known_of, torch_runner
 from rdeepsense.status import status_words
 
 ALL = ("status", "novelty", "epistemic", "reject")

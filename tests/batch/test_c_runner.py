@@ -14,14 +14,13 @@ import pytest
 from batch.models import classifier, regressor, table
 
 import rdeepsense as rds
-from rdeepsense.batch import plan as planning
-from rdeepsense.batch import prepare as preparing
-from rdeepsense.batch.answers import Answers
-from rdeepsense.batch.plan import Preparation
-from rdeepsense.batch.prepare import torch_runner
-from rdeepsense.batch.wanted import Wanted
 from rdeepsense.deploy.c.measure import compiler
 from rdeepsense.errors import InputError
+from rdeepsense.predict import plan as planning
+from rdeepsense.predict import prepare as preparing
+from rdeepsense.predict.columns import Answers, Wanted
+from rdeepsense.predict.plan import Preparation
+from rdeepsense.predict.prepare import torch_runner
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
 KINDS = ["plain", "two", "texts", "conformal", "isotonic", "gaps", "classes"]

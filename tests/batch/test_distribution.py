@@ -9,11 +9,12 @@ import pytest
 from batch.models import classifier, regressor, table
 
 import rdeepsense as rds
-from rdeepsense.batch import distribution, plan
-from rdeepsense.batch import prepare as preparing
-from rdeepsense.batch.c_runner import CRunner
 from rdeepsense.deploy.c.measure import compiler
 from rdeepsense.errors import InputError
+from rdeepsense.predict import plan
+from rdeepsense.predict import prepare as distribution
+from rdeepsense.predict import prepare as preparing
+from rdeepsense.predict.plan import CRunner
 
 KINDS = ["plain", "two", "texts", "conformal", "isotonic", "gaps", "classes"]
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="needs a C compiler")

@@ -14,15 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from batch.models import regressor, table
 
-from rdeepsense.batch import folder as folders
-from rdeepsense.batch.folder import predict_shards, shards_of, sources_of
-from rdeepsense.batch.plan import Plan, Preparation
-from rdeepsense.batch.shard import Shard
-from rdeepsense.batch.wanted import Wanted
+from rdeepsense._progress import Silent
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError
-from rdeepsense.progress import Silent
+from rdeepsense.predict import folder as folders
+from rdeepsense.predict.columns import Wanted
+from rdeepsense.predict.folder import Shard, predict_shards, shards_of, sources_of
+from rdeepsense.predict.plan import Plan, Preparation
 
 
 @pytest.fixture

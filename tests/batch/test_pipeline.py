@@ -6,9 +6,8 @@ import threading
 
 import pytest
 
-from rdeepsense.batch.memory import MIB, MOST_ROWS, rows_at_once
-from rdeepsense.batch.pipeline import in_order
 from rdeepsense.errors import InputError
+from rdeepsense.predict.folder import MIB, MOST_ROWS, in_order, rows_at_once
 
 
 def test_in_order_and_bounded() -> None:

@@ -11,7 +11,7 @@ from rdeepsense.calibration.decisions import Streams, fit_smoothing
 from rdeepsense.distributions import Categorical
 from rdeepsense.metrics import ece
 from rdeepsense.windowing import Recipe
-from rdeepsense.windowing.smoothing import Smoothing, prior_of
+from rdeepsense.windowing.stream import Smoothing, prior_of
 
 SAMPLES, HOP = 20, 5
 PRIOR = np.array([0.5, 0.3, 0.2])

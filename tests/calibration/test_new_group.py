@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rdeepsense import Gaussian, InputError
-from rdeepsense.calibration.conformal import Conformal
-from rdeepsense.calibration.new_group import most_coverage, new_group_threshold
+from rdeepsense.calibration.conformal import Conformal, most_coverage, new_group_threshold
 
 
 def test_the_quantile_by_hand() -> None:

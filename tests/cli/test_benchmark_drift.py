@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rdeepsense._progress import Silent
 from rdeepsense.cli.benchmark_drift import run_drift
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.experiments.drift import cells
 from rdeepsense.experiments.drift.trial import DriftTrial, Score, Stream
-from rdeepsense.live.replayed import WAYS, Replayed, Told
-from rdeepsense.progress import Silent
+from rdeepsense.live.replay import WAYS, Replayed, Told
 
 
 def judged(folder: Path, seed: int) -> DriftTrial:

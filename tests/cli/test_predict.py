@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from batch.models import classifier, regressor, table
 
-from rdeepsense.batch import plan as planning
-from rdeepsense.batch.c_runner import CRunner
 from rdeepsense.deploy.c.measure import compiler
+from rdeepsense.predict import plan as planning
+from rdeepsense.predict.plan import CRunner
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_folder(run: Any, frame: pl.DataFrame) -> None:
 
 def test_a_folder_by_url(run: Any, frame: pl.DataFrame) -> None:
     pytest.importorskip("fsspec")
-    from rdeepsense.storage import Remote
+    from rdeepsense._storage import Remote
 
     for name, file in (("in/1.parquet", "t.parquet"), ("m", "m")):
         with Remote.of(f"memory://predict/{name}").replacing() as target:
@@ -219,7 +219,7 @@ def test_evaluate_takes_the_same_road(
     command = ("evaluate", "m", "t.csv", "--report", "page.html", "--overwrite", "--json", "e.json")
     by_torch, figures = run(*command).out, json.loads(Path("e.json").read_text())["figures"]
     monkeypatch.setattr(planning, "WORTH_IT", 0)
-    monkeypatch.setattr("rdeepsense.batch.prepare._seconds", lambda own, rows: len(own.name))
+    monkeypatch.setattr("rdeepsense.predict.prepare._seconds", lambda own, rows: len(own.name))
     ran = list[int]()
     run_c = CRunner.run
     monkeypatch.setattr(CRunner, "run", lambda own, X: ran.append(len(X)) or run_c(own, X))

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.live.replayed import replay
+from rdeepsense.live.replay import replay
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from rdeepsense.cli.fit import _units
 from rdeepsense.cli.inference import model_inputs
 from rdeepsense.cli.reading.table import Table
 from rdeepsense.cli.target_task import check_roles
-from rdeepsense.data.names import texts
+from rdeepsense.data.checks import texts
 from rdeepsense.data.parquet import first_repeated
 
 WIDTHS = (30, 120)

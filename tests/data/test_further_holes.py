@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import rdeepsense as rds
-from rdeepsense.data.further_holes import FurtherHoles
+from rdeepsense.data.missing import FurtherHoles
 from rdeepsense.data.rows import FitRows, split_rows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import Encoding

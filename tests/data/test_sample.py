@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rdeepsense.data.rows import FitRows, split_rows, with_validation
-from rdeepsense.data.sample import FEWEST_HELD, sampled
+from rdeepsense.data.rows import FEWEST_HELD, FitRows, sampled, split_rows, with_validation
 from rdeepsense.data.splits import Part, evenly
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from rdeepsense.data.accumulators import Moments
 from rdeepsense.data.scaling import TARGETS, Scaler
+from rdeepsense.data.stream import Moments
 
 ONES = np.ones(300)
 

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rdeepsense.data.parquet import ParquetTable
-from rdeepsense.data.shares import UNEVEN, Shares, to_send
-from rdeepsense.data.stream import ParquetSplit, split_parquet
+from rdeepsense.data.stream import UNEVEN, ParquetSplit, Shares, split_parquet, to_send
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=60), st.integers(1, 9))

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense.calibration import Calibration, Isotonic, Scale, Temperature
-from rdeepsense.epistemic import Laplace
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.networks import Periodic
+from rdeepsense.uncertainty import Laplace
 
 ROWS, FITTED = 64, 51
 

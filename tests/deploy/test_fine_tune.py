@@ -13,6 +13,7 @@ from deploy.folded_models import finished
 from deploy.random_models import draw
 from torch.distributions import Categorical, Normal, kl_divergence
 
+from rdeepsense._progress import Silent
 from rdeepsense.calibration import Scale
 from rdeepsense.deploy import fine_tune, rounded
 from rdeepsense.deploy import quantise as quantisation
@@ -27,7 +28,6 @@ from rdeepsense.deploy.rounded import Rounded
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseRegressor
 from rdeepsense.estimators.base import fitted_model
-from rdeepsense.progress import Silent
 
 
 def law(rows: int, seed: int) -> tuple[Any, Any]:

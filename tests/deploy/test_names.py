@@ -16,11 +16,11 @@ from markdown import markdown
 from markdown_it import MarkdownIt
 
 import rdeepsense as rds
-from rdeepsense import model_file
 from rdeepsense.deploy import load
 from rdeepsense.deploy.c.text import remark
 from rdeepsense.deploy.folded.fields import TEXTS
 from rdeepsense.errors import ModelFileError
+from rdeepsense.modelfile import tensors as model_file
 
 EVIL = [
     "*/ int evil(void); /*", "a\\", "??/", "x\n#error evil", '"); system("true', "@NAME@",

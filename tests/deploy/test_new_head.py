@@ -15,6 +15,7 @@ from torch.nn import functional
 
 import rdeepsense as rds
 from rdeepsense import heads, link
+from rdeepsense._progress import Silent
 from rdeepsense.deploy import fine_tune, load
 from rdeepsense.deploy.fine_tune import fine_tuned
 from rdeepsense.deploy.fold import fold
@@ -27,7 +28,6 @@ from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.heads import GaussianParams, Head
 from rdeepsense.link import Column, Link, LocationWidth
-from rdeepsense.progress import Silent
 
 
 class TwoNoises(Head):

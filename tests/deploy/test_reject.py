@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import Rates
-from rdeepsense.batch.answers import Answers
-from rdeepsense.batch.prepare import known_of, torch_runner
-from rdeepsense.batch.wanted import Wanted
 from rdeepsense.deploy import load
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
@@ -46,6 +43,8 @@ from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
 from rdeepsense.link import Column, LocationWidth
 from rdeepsense.networks import DeepSense
+from rdeepsense.predict.columns import Answers, Wanted
+from rdeepsense.predict.prepare import known_of, torch_runner
 from rdeepsense.refusal import Refusal, rejected
 from rdeepsense.status import Status
 

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pack_sequence
 
 from rdeepsense import ConversionError, convert
 from rdeepsense.dropout import DropoutGRU, DropoutLSTM
-from rdeepsense.dropout import recurrent as module
+from rdeepsense.dropout import layers as module
 
 KINDS = [(nn.GRU, DropoutGRU), (nn.LSTM, DropoutLSTM)]
 SHAPES: list[dict[str, Any]] = [

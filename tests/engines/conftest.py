@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rdeepsense.engines.ray_session import environment
+from rdeepsense.engines import environment
 
 
 @pytest.fixture(scope="module")

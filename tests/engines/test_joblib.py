@@ -43,7 +43,7 @@ def test_a_backend_that_is_active(jobs: int) -> None:
 
 @pytest.mark.ray
 def test_jobs_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rdeepsense.engines import joblib as module
+    from rdeepsense import engines as module
 
     asked = []
 

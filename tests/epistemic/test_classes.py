@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from rdeepsense import Categorical
-from rdeepsense.epistemic.classes import mutual_information, probit
+from rdeepsense.uncertainty.laplace import mutual_information, probit
 
 SURE = Categorical([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
 

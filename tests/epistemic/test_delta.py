@@ -9,9 +9,9 @@ from torch.nn import functional
 
 from rdeepsense import InputError, convert, epistemic_variance
 from rdeepsense.dropout import DropoutGRU, StochasticNetwork
-from rdeepsense.epistemic import by_delta
 from rdeepsense.heads.point import PointHead
 from rdeepsense.networks import dense
+from rdeepsense.uncertainty import by_delta
 
 P = 0.2
 RATE = P / (1 - P)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rdeepsense.epistemic.drawn_columns import drawn_columns
-from rdeepsense.epistemic.novelty import Novelty
+from rdeepsense.uncertainty.novelty import Novelty, drawn_columns
 
 
 def test_columns_are_drawn_from_the_density() -> None:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from rdeepsense import InputError, convert, epistemic_variance
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.epistemic import Laplace, features
 from rdeepsense.heads.point import PointHead
 from rdeepsense.networks import dense
+from rdeepsense.uncertainty import Laplace, features
 
 
 def rows(*shape: int) -> Tensor:

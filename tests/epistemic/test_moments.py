@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from rdeepsense import InputError, convert, epistemic_variance
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.epistemic.moments import _by_quadrature, _relu
 from rdeepsense.heads.point import PointHead
 from rdeepsense.networks import dense
+from rdeepsense.uncertainty.masks import _by_quadrature, _relu
 
 P = 0.2
 RATE = P / (1 - P)

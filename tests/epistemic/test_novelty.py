@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor
-from rdeepsense.epistemic.novelty import SCORES, Novelty, bounded
 from rdeepsense.experiments.tasks.faults import Sensors, inject
+from rdeepsense.uncertainty.novelty import SCORES, Novelty, bounded
 
 ALARM = 0.95
 SETTINGS: dict[str, Any] = {

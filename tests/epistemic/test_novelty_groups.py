@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rdeepsense import InputError, RDeepSenseRegressor
-from rdeepsense.epistemic.novelty import Novelty, bounded
-from rdeepsense.epistemic.novelty_groups import drawn, fit_across_groups
+from rdeepsense.uncertainty.novelty import Novelty, bounded, drawn, fit_across_groups
 
 GROUPS, EACH = 40, 40
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.epistemic.novelty import Novelty
-from rdeepsense.epistemic.novelty_row import RowNovelty
+from rdeepsense.uncertainty.novelty import Novelty, RowNovelty
 
 
 @pytest.mark.parametrize("kind", ["table", "windows"])

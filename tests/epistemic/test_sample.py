@@ -8,8 +8,8 @@ from torch import nn
 
 from rdeepsense import epistemic_variance
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.epistemic import by_sampling
 from rdeepsense.heads.point import PointHead
+from rdeepsense.uncertainty import by_sampling
 
 
 def network() -> StochasticNetwork:

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import rdeepsense as rds
-from rdeepsense.epistemic import Laplace
 from rdeepsense.estimators.wrap import wrap  # now: some libraries draw as they are imported
 from rdeepsense.networks import DeepSense
 from rdeepsense.training import Rows, Schedule, stack, train
+from rdeepsense.uncertainty import Laplace
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
 THREADS, ROUNDS = 8, 20 if LONG else 2

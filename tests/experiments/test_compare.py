@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import rdeepsense as rds
+from rdeepsense._progress import Silent
 from rdeepsense.errors import InputError
 from rdeepsense.experiments import compare as comparison
 from rdeepsense.experiments import compare_cells
 from rdeepsense.experiments.comparison import FIGURES
 from rdeepsense.experiments.uci.statistics import MethodScore
 from rdeepsense.experiments.uci.trial import FamilyTrial
-from rdeepsense.progress import Silent
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:

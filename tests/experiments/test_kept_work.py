@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from rdeepsense.engines import Failure, Local
-from rdeepsense.engines.work import attempt
+from rdeepsense.engines import Failure, Local, attempt
 from rdeepsense.experiments.cell_file import read_cell, write_cell
 from rdeepsense.experiments.kept_work import KeptWork, run_kept
 

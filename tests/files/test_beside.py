@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rdeepsense.files import hidden_beside, sweep, write_whole
+from rdeepsense._files import hidden_beside, sweep, write_whole
 
 OURS = ".model.rdeepsense-123-0123456789abcdef"
 FOREIGN = (
@@ -66,7 +66,7 @@ def test_what_this_process_writes_is_not_swept(tmp_path: Path, kind: str) -> Non
 WRITER = """
 import sys
 from pathlib import Path
-from rdeepsense.files import hidden_beside
+from rdeepsense._files import hidden_beside
 with hidden_beside(Path(sys.argv[1])):
     print("writing", flush=True)
     sys.stdin.read()

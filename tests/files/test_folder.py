@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rdeepsense import _files as module
+from rdeepsense._files import write_folder
 from rdeepsense.errors import InputError
-from rdeepsense.files import folder as module
-from rdeepsense.files import write_folder
 
 OLD, NEW = {"a": "old a", "b": "old b", "gone": "old"}, {"a": "new a", "b": "new b"}
 OWN = ("a", "b", "gone")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rdeepsense.files import replacing, write_whole
+from rdeepsense._files import replacing, write_whole
 
 
 def test_content_and_permissions_as_the_mask_says(tmp_path: Path) -> None:

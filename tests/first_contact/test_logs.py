@@ -17,7 +17,7 @@ import pytest
 from cli.conftest import run as command
 
 import rdeepsense as rds
-from rdeepsense.windowing.apart import apart, group_names
+from rdeepsense.windowing.cut import apart, group_names
 
 __all__ = ["command"]
 

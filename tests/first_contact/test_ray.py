@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rdeepsense.engines.ray_session import SWITCH, session
+from rdeepsense.engines import SWITCH, session
 
 LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
 

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.data.splits import distinct
-from rdeepsense.data.times import checked_times, last_rows
+from rdeepsense.data.splits import checked_times, distinct, last_rows
 
 Run = Callable[..., tuple[str, str]]
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.data.dependence import Likeness, is_crossed, is_regular
+from rdeepsense.data.check_table import Likeness, is_crossed, is_regular
 from rdeepsense.distributions import Categorical, Gaussian
 from rdeepsense.reporting.subject import Subject
 from rdeepsense.reporting.verdict import Score, _Between, _skill_word, judge

@@ -12,8 +12,9 @@ import pytest
 from torch import nn
 
 import rdeepsense as rds
-from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, metrics, model_file
+from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, metrics
 from rdeepsense.experiments.tasks.known_truth import kl_from_truth, simulate
+from rdeepsense.modelfile import tensors as model_file
 
 TASK = simulate(400, seed=0)
 TWO = np.column_stack([TASK.y, 1e-3 * TASK.X[:, 0] + 1e-4 * TASK.X[:, 1] ** 2])

@@ -12,7 +12,7 @@ from torch import nn
 
 import rdeepsense as rds
 from rdeepsense import calibration
-from rdeepsense.calibration.base import inflation
+from rdeepsense.calibration.maps import inflation
 from rdeepsense.data.splits import Part, distinct
 from rdeepsense.dropout import convert
 from rdeepsense.fitting.few_rows import Shrinkage, class_frequencies, freedom

@@ -26,7 +26,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
 from rdeepsense.fitting import joint_trainer
 from rdeepsense.fitting.joint_job import JointJob
-from rdeepsense.training.peers import Peers
+from rdeepsense.training.workers import Peers
 
 SMALL = 60_000  # bytes: windows of some 200 rows
 

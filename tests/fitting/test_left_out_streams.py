@@ -9,21 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rdeepsense import (
-    ModelFileError,
-    RDeepSenseClassifier,
-    RDeepSenseRegressor,
-    load,
-    model_file,
-)
-from rdeepsense.adaptation.classes import ClassPrior
-from rdeepsense.adaptation.prior import Prior
+from rdeepsense import ModelFileError, RDeepSenseClassifier, RDeepSenseRegressor, load
+from rdeepsense.adaptation.corrections import ClassPrior, Prior
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.data.splits import evenly
 from rdeepsense.fitting.adaptation import prior_of, stream_of
 from rdeepsense.fitting.fitted import CPU
 from rdeepsense.fitting.left_out_streams import left_out_streams
 from rdeepsense.fitting.passes import Forward
+from rdeepsense.modelfile import tensors as model_file
 
 GROUP = np.repeat(np.arange(12), 20)
 

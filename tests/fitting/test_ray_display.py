@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from rdeepsense._progress import Silent
 from rdeepsense.fitting import ray_display
 from rdeepsense.fitting.ray_display import Board, relayed
-from rdeepsense.progress import Silent
 
 
 class Said:

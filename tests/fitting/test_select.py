@@ -190,8 +190,8 @@ def test_the_student_learns_its_degrees_of_freedom_in_the_default_time() -> None
 def test_ctrl_c_ends_the_search_and_the_trained_candidates_compete(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from rdeepsense._progress import Silent
     from rdeepsense.fitting import trainer
-    from rdeepsense.progress import Silent
 
     class InterruptAtOnce(Silent):
         def update(self, done: int, note: str) -> None:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 import rdeepsense as rds
-from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, model_file
+from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
+from rdeepsense.modelfile import tensors as model_file
 
 TASK = simulate(120, seed=0)
 FRAME = pd.DataFrame(TASK.X, columns=list(FEATURES))

@@ -17,9 +17,9 @@ from stopping import Steps, content
 
 import rdeepsense as rds
 from rdeepsense.data import stream
-from rdeepsense.data.accumulators import Moments, Reservoir
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.scaling import Scaler
+from rdeepsense.data.stream import Moments, Reservoir
 from rdeepsense.errors import CheckpointError, InputError
 from rdeepsense.experiments.tasks.known_truth import FEATURES, kl_from_truth, simulate
 from rdeepsense.fitting import stream_trainer

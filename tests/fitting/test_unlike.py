@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.unlike import Reading, compact, judging, quantile
+from rdeepsense.uncertainty.novelty import Novelty
 
 
 def test_a_quantile_by_hand() -> None:

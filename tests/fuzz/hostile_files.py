@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rdeepsense import model_file
+from rdeepsense.modelfile import tensors as model_file
 
 KEY = rb"\"sha256\":\""
 BLANK = "0" * 64

@@ -13,7 +13,7 @@ from fuzz.hostile_files import File, mutate, opened
 from fuzz.subject import Edit, Rng, Subject
 
 import rdeepsense as rds
-from rdeepsense import model_file
+from rdeepsense.modelfile import tensors as model_file
 from rdeepsense.networks import DeepSense, Periodic
 
 SMALL: dict[str, Any] = {"random_state": 0, "device": "cpu", "keep_rows": 12, "verbose": False}

@@ -20,8 +20,8 @@ from golden.fits import MODELS
 from golden.tables import table
 
 import rdeepsense as rds
-from rdeepsense import model_file
 from rdeepsense.cli import main
+from rdeepsense.modelfile import tensors as model_file
 
 # Models of the record of fits by the names that they have here.
 MODEL_FILES = {

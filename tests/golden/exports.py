@@ -26,8 +26,8 @@ from golden.formula_models import model
 from numpy.typing import NDArray
 
 import rdeepsense as rds
-from rdeepsense import model_file
 from rdeepsense.deploy.c.compiled import single
+from rdeepsense.modelfile import tensors as model_file
 
 ANY_CHANGE = 1e9  # of the NLL; the weights mean nothing
 INT8: dict[str, Any] = {"dtype": "int8", "max_nll_change": ANY_CHANGE}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 import rdeepsense as rds
-from rdeepsense import model_file
+from rdeepsense.modelfile import tensors as model_file
 
 Header = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]

@@ -12,7 +12,7 @@ import pytest
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.errors import InputError, ModelFileError
-from rdeepsense.live.numbers import Numbers
+from rdeepsense.live.targets import Numbers
 
 SETTINGS: dict[str, Any] = {
     "effort": "quick",

@@ -10,7 +10,7 @@ import pytest
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.errors import InputError
-from rdeepsense.live.replayed import FIGURES, WAYS, replay
+from rdeepsense.live.replay import FIGURES, WAYS, replay
 
 SETTINGS: dict[str, Any] = {
     "effort": "quick",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import rdeepsense as rds
-from rdeepsense import model_file
 from rdeepsense.errors import ModelFileError
-from rdeepsense.live.state_file import packed, unpacked
+from rdeepsense.live.state import packed, unpacked
+from rdeepsense.modelfile import tensors as model_file
 
 
 @pytest.fixture(scope="module")

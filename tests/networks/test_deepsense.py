@@ -12,7 +12,7 @@ from torch import nn
 from rdeepsense import InputError, convert, networks
 from rdeepsense.experiments.tasks.hhar import spectra
 from rdeepsense.networks import DeepSense
-from rdeepsense.networks.spectrum import FrequencyResponse
+from rdeepsense.networks.deepsense import FrequencyResponse
 
 
 @pytest.mark.parametrize("interval", [1, 5, 12])

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import rdeepsense as rds
-from rdeepsense import model_file
+from rdeepsense.modelfile import tensors as model_file
 from rdeepsense.networks import Dense, Flattened
-from rdeepsense.networks.architecture import built
+from rdeepsense.networks.base import built
 
 SMALL: dict[str, Any] = {"epochs": 1, "random_state": 0, "verbose": False, "device": "cpu"}
 

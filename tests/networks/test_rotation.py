@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import rdeepsense as rds
-from rdeepsense import model_file
+from rdeepsense.modelfile import tensors as model_file
 from rdeepsense.networks import DeepSense
-from rdeepsense.networks.rotation import RandomRotation
+from rdeepsense.networks.deepsense import RandomRotation
 
 SENSORS = (3, 2, 3)
 SHIFT = np.array([0.2, -9.7, 1.0, 50.0, -3.0, 0.0, 0.1, -0.4])

@@ -10,7 +10,7 @@ import torch
 
 import rdeepsense as rds
 from rdeepsense.networks import DeepSense
-from rdeepsense.networks.rounding import RandomRounding
+from rdeepsense.networks.deepsense import RandomRounding
 
 SHIFT = np.array([9.7, -0.3, 0.02])
 SCALE = np.array([2.0, 0.5, 3.0])

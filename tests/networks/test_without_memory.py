@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from rdeepsense.networks.spectrum import FrequencyResponse
+from rdeepsense.networks.deepsense import FrequencyResponse
 
 BUILT = """
 import sys

@@ -20,8 +20,9 @@ import numpy as np
 import polars as pl
 
 import rdeepsense.cli.app  # noqa: F401  here once, not in each child
-from rdeepsense import load, model_file
+from rdeepsense import load
 from rdeepsense.cli import main
+from rdeepsense.modelfile import tensors as model_file
 
 OUTPUT, PARTIAL, STATE = "model.safetensors", "model.partial.safetensors", "run.ckpt"
 KEPT = re.compile(rf"{OUTPUT}|{re.escape(PARTIAL)}|{STATE}([.-]\d+)*|said")

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 import rdeepsense as rds
+from rdeepsense import _files as folders
 from rdeepsense.experiments.cell_file import write_cell
-from rdeepsense.files import folder as folders
 from rdeepsense.training.checkpoint import Checkpoint
 
 CALLS = ("fsync", "replace", "rename", "mkdir", "unlink")

@@ -18,8 +18,7 @@ from rdeepsense.deploy.c.graph.sampled import Sampled
 from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.windowing.sampler import Sampler
-from rdeepsense.windowing.sampling import Sampling
+from rdeepsense.windowing.stream import Sampler, Sampling
 
 pytestmark = [
     pytest.mark.compilers,

@@ -12,7 +12,7 @@ from rdeepsense.dropout import convert
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, stack, train
-from rdeepsense.training.average import MovingAverage
+from rdeepsense.training.schedule import MovingAverage
 
 
 def bank() -> Bank:

@@ -14,14 +14,14 @@ import pytest
 import torch
 from stopping import Steps
 
+from rdeepsense._progress import Silent
+from rdeepsense._torch import StopOnInterrupt
 from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.errors import TrainingError
 from rdeepsense.networks import dense
-from rdeepsense.progress import Silent
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, chunks, loop, train_networks
-from rdeepsense.training.interrupt import StopOnInterrupt
-from rdeepsense.training.side_by_side import side_by_side
+from rdeepsense.training.chunks import side_by_side
 
 
 def table() -> tuple[torch.Tensor, ...]:

@@ -14,10 +14,10 @@ from stopping import StopAt, StopError
 from torch import Tensor, nn
 
 from rdeepsense.dropout import convert
-from rdeepsense.epistemic import by_sampling
 from rdeepsense.networks import Periodic, dense
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train
+from rdeepsense.uncertainty import by_sampling
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

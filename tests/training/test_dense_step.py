@@ -12,10 +12,10 @@ from rdeepsense.dropout import convert
 from rdeepsense.heads import HEADS
 from rdeepsense.networks import Periodic, dense
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.training import DenseBank, Rows, Schedule, embedding_step, stack
-from rdeepsense.training.dense_step import DenseStep, step_for
-from rdeepsense.training.masks import Masks
-from rdeepsense.training.step import Step
+from rdeepsense.training import DenseBank, Rows, Schedule, stack
+from rdeepsense.training import step as embedding_step
+from rdeepsense.training.bank import Masks
+from rdeepsense.training.step import DenseStep, Step, step_for
 
 SCHEDULE = Schedule(60, 32, 5e-3, 20, 10, seed=3)
 

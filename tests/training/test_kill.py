@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rdeepsense as rds
-from rdeepsense import model_file
+from rdeepsense.modelfile import tensors as model_file
 
 # A process that imports once and forks the runs it kills, because importing takes longer than
 # fitting. SIGCHLD with a time limit waits for whichever comes first, the child's end or the moment

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from rdeepsense._progress import Bar, Lines, Silent, progress_for
 from rdeepsense.dropout import convert
 from rdeepsense.errors import CheckpointError, TrainingError
 from rdeepsense.networks import dense
-from rdeepsense.progress import Bar, Lines, Silent, progress_for
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train, validation_nll
 from rdeepsense.training.step import Step

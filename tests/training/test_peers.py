@@ -10,8 +10,7 @@ import torch
 from together import HELD, KINDS, SCHEDULE, TRAIN, bank, every_kind, together, trained
 
 from rdeepsense.training import Rows
-from rdeepsense.training.joint_checkpoint import JointCheckpoint
-from rdeepsense.training.peers import ALONE, Peers, statistics_of
+from rdeepsense.training.workers import ALONE, JointCheckpoint, Peers, statistics_of
 
 CPU = torch.device("cpu")
 

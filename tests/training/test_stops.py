@@ -14,7 +14,8 @@ from stopping import Steps
 from rdeepsense.dropout import convert
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, loop, peers, stack, train
+from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, loop, stack, train
+from rdeepsense.training import workers as peers
 
 
 def table() -> tuple[torch.Tensor, torch.Tensor]:

@@ -10,9 +10,8 @@ import pytest
 import rdeepsense as rds
 from rdeepsense.errors import InputError
 from rdeepsense.windowing import Recipe
-from rdeepsense.windowing.sampler import Refusal, Sampler
-from rdeepsense.windowing.sampling import Sampling
-from rdeepsense.windowing.ticks import FURTHEST, Instant, Ticks
+from rdeepsense.windowing.grid import FURTHEST, Instant, Ticks
+from rdeepsense.windowing.stream import Refusal, Sampler, Sampling
 
 SENSORS = {"accelerometer": ["ax", "ay"], "thermometer": ["heat"]}
 

@@ -1,19 +1,4 @@
-"""The last layer learns on: Bayesian linear regression of what the network leaves over.
-
-With phi the numbers that the last layer reads, and a 1, and e = y - the network's median in units
-of the target's scale, the weights w of a correction phi^T w are an Ornstein-Uhlenbeck process whose
-stationary distribution is the prior N(0, C0). A label is one step of its Kalman filter:
-
-    forget     w <- sqrt(keep) w,                  C <- keep C + (1 - keep) C0
-    observe    k = C phi / (phi^T C phi + r),      w <- w + k e,    C <- C - k (C phi)^T
-
-r is the part of a row's variance that no label takes away. C is a mean of matrices that are at most
-C0, so it never exceeds C0 in any direction, whatever arrives, and it stays positive definite. With
-keep = 1 nothing is forgotten, and the result is that of all labels at once, in any order.
-
-An error counts as `FARTHEST` standard deviations at most: a label moves a prediction by no more
-than that share of its own uncertainty, however absurd it is.
-"""
+"""The last layer as a Kalman filter: what one label changes."""
 
 from __future__ import annotations
 

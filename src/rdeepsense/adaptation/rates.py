@@ -1,34 +1,312 @@
-"""The frozen model and filters of several rates as experts: forgetting costs nothing by itself.
-
-A way is the frozen model (nothing added, its own variance) or a filter with its own rate of
-forgetting. Each way comes with its spread as it is, doubled and fourfold, since the first thing
-that drift does is to make a model too sure: way x stretch are the experts.
-
-    expert e     y ~ the model's distribution, moved by m_e, stretched by f_e about its median
-    way 0        m = 0,             f^2 = stretch^2
-    way k        m = psi^T w_k,     f^2 = stretch^2 (within + (1 - within) s_k)
-                 with s_k = psi^T C_k psi / psi^T psi, what labels have left open
-    prediction   m = sum w_e m_e,   f^2 = sum w_e (f_e^2 + (m_e - m)^2 / variance)
-
-Weights follow the likelihood (`experts`) and begin with 0.768 at the frozen model as it is: on a
-stream without drift the mixture loses 0.264 nats once, and 0.0024 nats a label, at most.
-
-The state is rounded to single precision after every label, so that a state from a file goes on
-exactly as the one that was written. With keep <= MOST_KEPT a covariance is never below
-1 - MOST_KEPT in any direction, which is far above what rounding can take away.
-"""
+"""Learning rates over time: experts, trackers of coverage and an alarm for drift."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from rdeepsense.adaptation.experts import updated
 from rdeepsense.adaptation.last_layer import Correction
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Floats, Integers
 from rdeepsense.errors import InputError
+
+# --------------------------------------------------------------------------------------------------
+# Weights of experts that change over time: likelihood, and a fixed share back to the prior
+#
+#     v_e = w_e exp(l_e) / sum,        w_e <- (1 - share) v_e + share prior_e
+#
+# with l_e the log likelihood that expert e gave to what came (Herbster & Warmuth 1998). The
+# mixture's own log likelihood, L = sum_t log sum_e w_e exp(l_e), is after T steps at least that of
+# every single expert less a constant and a cost by step, whatever came:
+#
+#     L >= sum_t l_e + log prior_e + (T - 1) log(1 - share + share prior_e)
+#
+# and where the best expert changes k times, less k log(1 / (share prior)) instead of a cost that
+# grows with the number of steps after the change.
+# --------------------------------------------------------------------------------------------------
+
+
+def updated(weights: Floats, logs: Floats, prior: Floats, share: float) -> Floats:
+    """Return the weights after log likelihoods `logs`, of which some may be -inf, not all."""
+    likely = weights * np.exp(logs - logs.max())
+    found: Floats = (1 - share) * likely / likely.sum() + share * prior
+    return found
+
+
+def regret_bound(prior: float, share: float, steps: int) -> float:
+    """Return the most that a mixture can lose in `steps` steps against an expert, in nats."""
+    return float(-np.log(prior) - (steps - 1) * np.log1p(-share * (1 - prior)))
+
+
+# --------------------------------------------------------------------------------------------------
+# Trackers of a quantile: a number that follows how often intervals miss, whatever the data does
+#
+# A row's interval is its model's interval stretched by q, or the model's at level 1 - alpha_t.
+# After each label, miss is 1 where the interval did not hold it and 0 where it did, and the wanted
+# rate of misses is alpha = 1 - coverage. Nothing is assumed about rows or labels: the guarantee of
+# each tracker is arithmetic, on the very sequence that came. Each is one small frozen state, and
+# `after` returns the next one.
+#
+#     Multiplicative   log q += eta (miss - alpha), the default: q > 0, and has no unit
+#     Adaptive         alpha_t -= gamma (miss - alpha)       (ACI, Gibbs & Candes 2021)
+#     Proportional     q += eta (miss - alpha), and an integrator (conformal P and PI control,
+#                      Angelopoulos, Candes & Tibshirani 2023)
+#     ScaleFree        q += eta g / sqrt(sum g^2), g = miss - alpha (SF-OGD, Bhatnagar et al. 2023)
+# --------------------------------------------------------------------------------------------------
+
+FARTHEST = 30.0  # of log q: beyond, an interval is the whole line for all it says
+
+
+@dataclass(frozen=True)
+class Multiplicative:
+    """Multiply the width by exp(eta (miss - alpha)).
+
+    After T labels, exactly,
+
+        mean(miss) - alpha = (log q_T - log q_0) / (eta T)
+
+    as long as |log q| stays below 30. Where the stretch that would have held each label lies within
+    [a, b], and q_0 too, log q stays within [log a - eta alpha, log b + eta (1 - alpha)], so that
+
+        |mean(miss) - alpha| <= (log(b / a) + eta) / (eta T).
+    """
+
+    alpha: float
+    eta: float
+    log_q: float = 0.0
+
+    @property
+    def q(self) -> float:
+        """The factor of the interval's width."""
+        return math.exp(self.log_q)
+
+    def after(self, miss: bool) -> Multiplicative:
+        """Return the state after one more label."""
+        moved = self.log_q + self.eta * (miss - self.alpha)
+        return replace(self, log_q=min(max(moved, -FARTHEST), FARTHEST))
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Move the level itself: adaptive conformal inference.
+
+    An interval is the whole line where level >= 1 and nothing where level <= 0. Then, for any
+    sequence (proposition 4.1 of Gibbs & Candes),
+
+        mean(miss) - alpha = (alpha_0 - alpha_T) / (gamma T)
+        |mean(miss) - alpha| <= (max(alpha, 1 - alpha) + gamma) / (gamma T).
+    """
+
+    alpha: float
+    gamma: float
+    alpha_t: float
+
+    @classmethod
+    def start(cls, alpha: float, gamma: float) -> Adaptive:
+        """Return the state before any label, at the level that is wanted."""
+        return cls(alpha, gamma, alpha)
+
+    @property
+    def level(self) -> float:
+        """The coverage to ask the model for, between 0 and 1."""
+        return min(max(1 - self.alpha_t, 0.0), 1.0)
+
+    def after(self, miss: bool) -> Adaptive:
+        """Return the state after one more label."""
+        return replace(self, alpha_t=self.alpha_t + self.gamma * (self.alpha - miss))
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """Move a threshold of scores; with `saturation`, an integrator beside it.
+
+        p_t = p_0 + eta sum(miss - alpha)
+        q_t = p_t + strength tan(sum(miss - alpha) log(t + 1) / ((t + 1) saturation))
+
+    The tangent is infinite beyond +- pi / 2. Without the integrator, for scores within [0, b] and
+    p_0 too,
+
+        mean(miss) - alpha = (p_T - p_0) / (eta T),
+        |mean(miss) - alpha| <= (b + eta) / (eta T).
+    """
+
+    alpha: float
+    eta: float
+    proportional: float = 0.0
+    excess: float = 0.0  # sum(miss - alpha)
+    labels: int = 0
+    strength: float = 1.0
+    saturation: float | None = None
+
+    @property
+    def q(self) -> float:
+        """The threshold: scores above it miss."""
+        if self.saturation is None:
+            return self.proportional
+        steps = self.labels + 1
+        angle = self.excess * math.log(steps) / (steps * self.saturation)
+        if abs(angle) >= math.pi / 2:
+            return math.copysign(math.inf, angle)
+        return self.proportional + self.strength * math.tan(angle)
+
+    def after(self, miss: bool) -> Proportional:
+        """Return the state after one more label."""
+        step = miss - self.alpha
+        return replace(
+            self,
+            proportional=self.proportional + self.eta * step,
+            excess=self.excess + step,
+            labels=self.labels + 1,
+        )
+
+
+@dataclass(frozen=True)
+class ScaleFree:
+    """Descend along the pinball loss with steps that shrink by themselves.
+
+        q_T - q_0 = eta sum_t (miss_t - alpha) / sqrt(sum_{i <= t} (miss_i - alpha)^2)
+
+    Its regret against the best fixed threshold grows with sqrt(T); for scores within [0, b] and
+    eta of the order of b, |mean(miss) - alpha| = O(T^(-1/4) log T) (theorem 4.1 of Bhatnagar et
+    al.).
+    """
+
+    alpha: float
+    eta: float
+    q: float = 0.0
+    squares: float = 0.0
+
+    def after(self, miss: bool) -> ScaleFree:
+        """Return the state after one more label."""
+        step = miss - self.alpha
+        squares = self.squares + step * step
+        return replace(self, q=self.q + self.eta * step / math.sqrt(squares), squares=squares)
+
+
+# --------------------------------------------------------------------------------------------------
+# An alarm that a stream is no longer like the training rows, with a bounded rate of false ones
+#
+# A score says how strange a row is: its novelty, without a label, or how far out its label lies in
+# the predicted distribution. Among the scores of reference rows and of all rows that came before, a
+# row's smoothed rank
+#
+#     p = (#{stranger} + U (#{as strange} + 1)) / (n + 1),      U uniform
+#
+# is uniform and independent of all earlier ones as long as rows come in an order that says nothing
+# (they are exchangeable; Vovk, Gammerman & Shafer 2005). Whoever bets against that, gains nothing
+# on average. Bets are densities f on [0, 1]: none, on small p, on large p,
+#
+#     f(p) = 1,      f(p) = k p^(k - 1),      f(p) = k (1 - p)^(k - 1)
+#
+# and capital moves between them by a fixed share (`experts`), as in the simple jumper. The capital
+# M is a martingale that starts at 1, so that by Ville's inequality
+#
+#     P(M ever reaches 1 / rate) <= rate
+#
+# however long an unchanged stream lasts. Scores are sorted into bins, whose ranks are
+# as uniform as those of scores, so that the state stays a few numbers.
+# --------------------------------------------------------------------------------------------------
+
+BINS, MOST_REFERENCE, FEWEST_REFERENCE = 32, 256, 32
+POWERS = (0.3, 0.6)
+JUMP = 0.01
+BETS = np.r_[0.5, np.full(2 * len(POWERS), 0.5 / (2 * len(POWERS)))]
+_RICHEST = 690.0  # of log capital, so that it stays a number
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A running test: edges of the bins, scores seen in each, weights of the bets, capital."""
+
+    edges: Floats
+    counts: Integers
+    weights: Floats
+    log_capital: float = 0.0
+    highest: float = 0.0  # log of the most that the capital ever was
+    seen: int = 0
+
+    @classmethod
+    def start(cls, reference: Floats) -> Self:
+        """Begin with the scores of rows like the training rows that nothing was fitted to.
+
+        A quarter of them or more, drawn at random, places the bins, and the others count, at most
+        MOST_REFERENCE: edges must not know the scores that are ranked, and more would tell a
+        difference from training that is too small to matter, and blame the stream for it.
+        """
+        if len(reference) < FEWEST_REFERENCE or not np.isfinite(reference).all():
+            raise InputError(
+                f"an alarm needs {FEWEST_REFERENCE} finite scores or more; got {len(reference)}"
+            )
+        scores = np.random.default_rng(0).permutation(reference)
+        ranked = min(3 * len(scores) // 4, MOST_REFERENCE)
+        edges = np.unique(np.quantile(scores[ranked:], np.arange(1, BINS) / BINS))
+        counts = np.bincount(np.searchsorted(edges, scores[:ranked]), minlength=len(edges) + 1)
+        return cls(edges, counts.astype(np.int64), BETS)
+
+    def after(self, score: float, seed: int = 0) -> Self:
+        """Return the state after one more row; the larger its score, the stranger it is."""
+        own = int(np.searchsorted(self.edges, score))
+        above, same = int(self.counts[own + 1 :].sum()), int(self.counts[own])
+        total = int(self.counts.sum())
+        p = (above + uniform(seed, self.seen) * (same + 1)) / (total + 1)
+        logs = bets(p)
+        gain = float(np.log(self.weights @ np.exp(logs)))
+        counts = self.counts.copy()
+        counts[own] += 1
+        capital = min(self.log_capital + gain, _RICHEST)
+        return replace(
+            self,
+            counts=counts,
+            weights=updated(self.weights, logs, BETS, JUMP),
+            log_capital=capital,
+            highest=max(self.highest, capital),
+            seen=self.seen + 1,
+        )
+
+    def rings(self, rate: float) -> bool:
+        """Tell whether the capital ever reached 1 / rate; it stays so."""
+        return bool(self.highest >= -np.log(rate))
+
+
+def bets(p: float) -> Floats:
+    """Return log f(p) of every bet."""
+    logs = [0.0]
+    for side in (p, 1 - p):
+        logs += [np.log(k) + (k - 1) * np.log(max(side, 1e-15)) for k in POWERS]
+    return np.array(logs)
+
+
+def uniform(seed: int, step: int) -> float:
+    """Return a number in (0, 1) that step and seed alone decide (SplitMix64)."""
+    z = (seed * 0xD1B54A32D192ED03 + (step + 1) * 0x9E3779B97F4A7C15) & _MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return ((z ^ (z >> 31)) + 0.5) / (_MASK + 1)
+
+
+# --------------------------------------------------------------------------------------------------
+# The frozen model and filters of several rates as experts: forgetting costs nothing by itself
+#
+# A way is the frozen model (nothing added, its own variance) or a filter with its own rate of
+# forgetting. Each way comes with its spread as it is, doubled and fourfold, since the first thing
+# that drift does is to make a model too sure: way x stretch are the experts.
+#
+#     expert e     y ~ the model's distribution, moved by m_e, stretched by f_e about its median
+#     way 0        m = 0,             f^2 = stretch^2
+#     way k        m = psi^T w_k,     f^2 = stretch^2 (within + (1 - within) s_k)
+#                  with s_k = psi^T C_k psi / psi^T psi, what labels have left open
+#     prediction   m = sum w_e m_e,   f^2 = sum w_e (f_e^2 + (m_e - m)^2 / variance)
+#
+# Weights follow the likelihood (`experts`) and begin with 0.768 at the frozen model as it is: on a
+# stream without drift the mixture loses 0.264 nats once, and 0.0024 nats a label, at most.
+#
+# The state is rounded to single precision after every label, so that a state from a file goes on
+# exactly as the one that was written. With keep <= MOST_KEPT a covariance is never below
+# 1 - MOST_KEPT in any direction, which is far above what rounding can take away.
+# --------------------------------------------------------------------------------------------------
 
 STRETCHES = np.array([1.0, 2.0, 4.0])
 STRETCHED = np.array([0.96, 0.03, 0.01])  # their weights before any label

@@ -1,14 +1,4 @@
-"""Split-conformal prediction: intervals and sets that hold for any data, given rows set aside.
-
-With the scores s_1..s_n of rows that nothing was chosen on, and new rows like them, the interval
-of all y whose score is at most the ceil((n + 1) coverage)-th smallest s holds the truth with
-probability >= coverage, whatever the model (Vovk et al. 2005, Lei et al. 2018).
-
-    numbers: s = |y - mean| / std        interval: mean +- s std
-    classes: s = 1 - p(y)                set: all k with 1 - p(k) <= s
-
-With groups the same holds in each known group by itself, or for a group never seen (`new_group`).
-"""
+"""Conformal prediction: thresholds for exchangeable rows and for new groups."""
 
 from __future__ import annotations
 
@@ -19,9 +9,59 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats, Integers
-from rdeepsense.calibration.new_group import new_group_threshold
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError, share
+
+# --------------------------------------------------------------------------------------------------
+# The conformal threshold for a row of a new group, given groups that were set aside
+#
+# Rows of one person are alike, so n rows of K people are no n exchangeable scores; the K people
+# are. With scores s_k1..s_kN_k of group k, each group is one draw, and the new one is the (K +
+# 1)-th:
+#
+#     t = least t with  sum_k 1 / (K + 1) (share of s_k. that is at most t) >= coverage
+#
+# and the mass 1 / (K + 1) of the new group itself at infinity. If groups are exchangeable, and rows
+# within each of them, a row of a new group has a score of at most t with probability >= coverage
+# (Dunn, Wasserman & Ramdas 2022; Lee, Barber & Willett 2023, HCP). The promise is over new groups:
+# it holds for a new person on average, not for each. With K groups no more than K / (K + 1) can be
+# promised; beyond, t is infinite.
+# --------------------------------------------------------------------------------------------------
+
+ROUNDING = 1e-9
+
+
+def most_coverage(groups: int) -> float:
+    """Return the greatest coverage that so many groups can promise for a new one."""
+    return groups / (groups + 1)
+
+
+def new_group_threshold(scores: Floats, group: Integers, coverage: float) -> Floats:
+    """Return t for each column of scores (rows, outputs)."""
+    number = np.unique(group, return_inverse=True)[1]
+    sizes = np.bincount(number)
+    mass = 1 / ((len(sizes) + 1) * sizes[number])
+    found = np.full(scores.shape[1], np.inf)
+    for column, own in enumerate(scores.T):
+        order = np.argsort(own, kind="stable")
+        reached = np.flatnonzero(np.cumsum(mass[order]) >= coverage - ROUNDING)
+        if len(reached):
+            found[column] = own[order[reached[0]]]
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Split-conformal prediction: intervals and sets that hold for any data, given rows set aside
+#
+# With the scores s_1..s_n of rows that nothing was chosen on, and new rows like them, the interval
+# of all y whose score is at most the ceil((n + 1) coverage)-th smallest s holds the truth with
+# probability >= coverage, whatever the model (Vovk et al. 2005, Lei et al. 2018).
+#
+#     numbers: s = |y - mean| / std        interval: mean +- s std
+#     classes: s = 1 - p(y)                set: all k with 1 - p(k) <= s
+#
+# With groups the same holds in each known group by itself, or for a group never seen (`new_group`).
+# --------------------------------------------------------------------------------------------------
 
 ALL = "all"
 

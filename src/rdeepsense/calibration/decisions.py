@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 
 from rdeepsense.arrays import Booleans, Floats, Integers
 from rdeepsense.windowing.recipe import Recipe
-from rdeepsense.windowing.smoothing import RANGES, Smoothing
+from rdeepsense.windowing.stream import RANGES, Smoothing
 
 FEWEST = 20  # windows that follow another one
 LONGEST = 500  # windows of a run that is fitted on: runs go on side by side, so short ones are fast

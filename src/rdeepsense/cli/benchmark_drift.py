@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense._files import write_whole
+from rdeepsense._progress import long_progress
 from rdeepsense.cli.engine import Address, EngineName, EngineOption, Jobs, engine_asked
 from rdeepsense.cli.stopping import finished_cells, stoppable
 from rdeepsense.cli.terminal import Terminal, make_folder, rich_table, write_json
 from rdeepsense.errors import RDeepSenseError, require
-from rdeepsense.files import write_whole
-from rdeepsense.progress import long_progress
 
 if TYPE_CHECKING:
     from rdeepsense.engines import Engine

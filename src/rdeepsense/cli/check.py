@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from rdeepsense.data.checked_table import Task
+    from rdeepsense.data.check_table import Task
     from rdeepsense.data.findings import CheckReport, Finding
 
 

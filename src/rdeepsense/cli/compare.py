@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense._files import write_whole
+from rdeepsense._progress import long_progress
 from rdeepsense.cli.columns import (
     check_known,
     inputs_of,
@@ -38,8 +40,6 @@ from rdeepsense.cli.target_task import TaskKind, check_roles, decide
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
 from rdeepsense.cli.widths import widths_of
 from rdeepsense.errors import InputError, require, share
-from rdeepsense.files import write_whole
-from rdeepsense.progress import long_progress
 
 if TYPE_CHECKING:
     import numpy as np

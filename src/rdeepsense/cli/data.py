@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rdeepsense._progress import long_progress
 from rdeepsense.cli.terminal import Terminal, make_folder
 from rdeepsense.errors import InputError
-from rdeepsense.progress import long_progress
 
 if TYPE_CHECKING:
+    from rdeepsense._progress import Progress
     from rdeepsense.experiments.tasks.catalogue import Entry
-    from rdeepsense.progress import Progress
 
 data = typer.Typer(help="Get the data of the paper's tasks.", no_args_is_help=True)
 

@@ -54,8 +54,8 @@ def evaluate(
 ) -> None:
     """Score a model's predictions and their uncertainty on a labelled table."""
     # Late: --help of any command answers without numpy.
-    from rdeepsense.batch.distribution import predict_many
     from rdeepsense.data.check import check, check_seen
+    from rdeepsense.predict.prepare import predict_many
 
     terminal = Terminal(quiet, json)
     outputs = {"--json": json, "--report": page}

@@ -177,8 +177,8 @@ def export(
     overwrite: Overwrite = False,
 ) -> None:
     """Write a model as plain layers for numpy, C99, a package for firmware, ONNX or a web page."""
+    from rdeepsense._progress import progress_for
     from rdeepsense.deploy.export import export as export_model
-    from rdeepsense.progress import progress_for
 
     terminal = Terminal(quiet)
     if to in (Format.folded, Format.onnx):

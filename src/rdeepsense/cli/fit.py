@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense._storage import Remote, path_or_url
 from rdeepsense.cli.budget import budget_line, budget_of, front_beside
 from rdeepsense.cli.choice import choice_lines
 from rdeepsense.cli.columns import some
@@ -62,7 +63,6 @@ from rdeepsense.cli.workers import (
 )
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.records import plain
-from rdeepsense.storage import Remote, path_or_url
 
 if TYPE_CHECKING:
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
@@ -327,7 +327,7 @@ def fit(
             for path in save(plot_selection(model), plot):
                 terminal.line(f"wrote {path}")
             if "front" in (model.selection_ or {}):
-                from rdeepsense.plot.front import plot_front
+                from rdeepsense.plot.selection import plot_front
 
                 for path in save(plot_front(model), front_beside(plot)):
                     terminal.line(f"wrote {path}")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rdeepsense._storage import Remote
 from rdeepsense.cli.columns import report_left_out, some
 from rdeepsense.cli.reading.ids import FEWEST_ROWS, is_named_id
 from rdeepsense.cli.reading.numbers import Strays
 from rdeepsense.cli.reading.targets import MOST_CLASSES, check_classes
 from rdeepsense.cli.scores import NAMES, ClosingScores, Score, Scores, score_table
 from rdeepsense.errors import InputError, nearest
-from rdeepsense.storage import Remote
 
 if TYPE_CHECKING:
     from rdeepsense.cli.terminal import Terminal

@@ -29,7 +29,7 @@ def inspect(
     json: JsonFile = None,
 ) -> None:
     """Show a model file: inputs, targets, metrics, settings, calibration, versions and sizes."""
-    from rdeepsense import model_file
+    from rdeepsense.modelfile import tensors as model_file
 
     terminal = Terminal(quiet, json)
     check_outputs({"--json": json}, inputs=(model,), overwrite=overwrite)

@@ -59,7 +59,7 @@ def tell_export(terminal: Terminal, path: Path, facts: Facts) -> None:
 
 
 def _folded(path: Path) -> Facts | None:
-    from rdeepsense import container
+    from rdeepsense.modelfile import container
 
     header, _ = container.read(path)
     if header.get("kind") != "folded":

@@ -119,7 +119,7 @@ class LogOptions:
                 "sensor"
             )
         from rdeepsense.windowing import Recipe
-        from rdeepsense.windowing.durations import seconds
+        from rdeepsense.windowing.recipe import seconds
 
         length = seconds("--window", self.window)
         names = list(dict.fromkeys([*([groups] if groups else []), *(self.by or [])]))

@@ -89,7 +89,7 @@ class LogTable:
         """Cut the windows and split them: whole groups, recordings or stretches of time."""
         from rdeepsense.fitting.window_ladder import fitting_length
         from rdeepsense.windowing import cut
-        from rdeepsense.windowing.apart import group_names
+        from rdeepsense.windowing.cut import group_names
 
         if classes and self.at is not None:
             raise InputError(f"--window-target {self.at}: is for numbers; classes have a majority")

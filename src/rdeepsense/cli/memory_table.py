@@ -147,7 +147,7 @@ class MemoryTable:
         """Check the values and split the rows; `many` takes any number of classes."""
         import numpy as np
 
-        from rdeepsense.data.times import checked_times
+        from rdeepsense.data.splits import checked_times
 
         self.X = inputs_of(self.frame, self.inputs, self.missing, self.found.categories)
         self.y = (
@@ -178,7 +178,7 @@ class MemoryTable:
 
     def _check(self, classes: bool) -> None:
         """Look for faults of the data, and act on those that have a cure here."""
-        from rdeepsense.data.times import last_rows
+        from rdeepsense.data.splits import last_rows
 
         report = check_columns(self.found, self.aside, self.y, classes, self.group, self.when)
         column = report.group_column

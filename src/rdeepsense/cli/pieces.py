@@ -7,11 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from rdeepsense.batch.answers import Answers, Tally
-from rdeepsense.batch.memory import rows_at_once
-from rdeepsense.batch.plan import Plan
-from rdeepsense.batch.rows import batches_of, rows_of
-from rdeepsense.batch.tables import as_table
 from rdeepsense.cli.columns import report_assumed, report_extra, report_strays, some
 from rdeepsense.cli.predict_table import Asked
 from rdeepsense.cli.reading.blocks import BlockedCsv, NotInBlocksError
@@ -19,6 +14,9 @@ from rdeepsense.cli.reading.numbers import NAMED, Strays
 from rdeepsense.cli.terminal import Terminal
 from rdeepsense.data.parquet import NUMBER, ArrowTable, ParquetTable
 from rdeepsense.errors import InputError, nearest, require
+from rdeepsense.predict.columns import Answers, Tally
+from rdeepsense.predict.folder import as_table, batches_of, rows_at_once, rows_of
+from rdeepsense.predict.plan import Plan
 
 
 @dataclass(frozen=True)

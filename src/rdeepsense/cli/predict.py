@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rdeepsense.batch.wanted import FURTHER, STATUS, Wanted
+from rdeepsense._storage import Remote, path_or_url
 from rdeepsense.cli.engine import Address, EngineName, EngineOption, engine_asked
 from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.inference import load_model
@@ -17,7 +17,7 @@ from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs
 from rdeepsense.cli.window_log import predict_log, reads_logs
 from rdeepsense.cli.writing import check_suffix
 from rdeepsense.errors import InputError
-from rdeepsense.storage import Remote, path_or_url
+from rdeepsense.predict.columns import FURTHER, STATUS, Wanted
 
 OPTIONS = {
     "coverage": "--coverage",

@@ -6,20 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rdeepsense.batch.memory import MIB, rows_at_once
-from rdeepsense.batch.plan import Preparation
-from rdeepsense.batch.rows import input_names
+from rdeepsense._progress import long_progress
+from rdeepsense._storage import Remote, path_or_url
 from rdeepsense.cli.columns import report_extra, some
 from rdeepsense.cli.predict_table import Asked, report_tally
 from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.terminal import STDOUT, Terminal
 from rdeepsense.errors import InputError, nearest
-from rdeepsense.progress import long_progress
-from rdeepsense.storage import Remote, path_or_url
+from rdeepsense.predict.folder import MIB, input_names, rows_at_once
+from rdeepsense.predict.plan import Preparation
 
 if TYPE_CHECKING:
-    from rdeepsense.batch.shard import Place
     from rdeepsense.engines import Engine
+    from rdeepsense.predict.folder import Place
 
 THREADS = 2
 ROW_BYTES, MANY = 50, 1_000_000_000
@@ -41,8 +40,8 @@ def predict_folder(
     terminal: Terminal, asked: Asked, source: Place, target: Place | None, options: FolderOptions
 ) -> None:
     """Predict every Parquet file of a folder that is not predicted yet."""
-    from rdeepsense.batch.folder import predict_shards, shards_of, sources_of
     from rdeepsense.data.parquet import ParquetTable
+    from rdeepsense.predict.folder import predict_shards, shards_of, sources_of
 
     _check_target(source, target)
     assert target is not None

@@ -8,11 +8,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from rdeepsense.batch.answers import Tally
-from rdeepsense.batch.memory import MIB
-from rdeepsense.batch.pipeline import in_order
-from rdeepsense.batch.plan import Plan, Preparation
-from rdeepsense.batch.sinks import ParquetSink, Sink, TextSink
+from rdeepsense._files import replacing
+from rdeepsense._progress import Progress, progress_for
 from rdeepsense.cli.pieces import CsvPieces, ParquetPieces, Piece, Pieces, Said
 from rdeepsense.cli.predict_table import (
     SHOWN,
@@ -25,8 +22,9 @@ from rdeepsense.cli.predict_table import (
 )
 from rdeepsense.cli.reading.blocks import NotInBlocksError, look_at
 from rdeepsense.cli.terminal import STDOUT, Terminal
-from rdeepsense.files import replacing
-from rdeepsense.progress import Progress, progress_for
+from rdeepsense.predict.columns import Tally
+from rdeepsense.predict.folder import MIB, ParquetSink, Sink, TextSink, in_order
+from rdeepsense.predict.plan import Plan, Preparation
 
 LARGE = 16 * MIB  # bytes of a file from which on it is not read at once
 THREADS = 2

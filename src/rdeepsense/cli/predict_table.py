@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rdeepsense.batch.wanted import Wanted
 from rdeepsense.cli.answerable import report_unanswered
 from rdeepsense.cli.columns import check_known, plural, some
 from rdeepsense.cli.flagged import FlaggedRows
@@ -15,12 +14,13 @@ from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.terminal import STDOUT, Terminal, new_table
 from rdeepsense.cli.writing import write_table
 from rdeepsense.errors import InputError
+from rdeepsense.predict.columns import Wanted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rdeepsense.batch.answers import Tally
     from rdeepsense.data.parquet import ArrowTable
+    from rdeepsense.predict.columns import Tally
 
 SHOWN = 10
 
@@ -41,10 +41,9 @@ def predict_table(
     """Predict a table that fits into memory, whatever it is; some rows may be written already."""
     import polars as pl
 
-    from rdeepsense.batch.answers import Answers
-    from rdeepsense.batch.prepare import known_of, torch_runner
-    from rdeepsense.batch.rows import rows_of
-    from rdeepsense.batch.tables import as_table
+    from rdeepsense.predict.columns import Answers
+    from rdeepsense.predict.folder import as_table, rows_of
+    from rdeepsense.predict.prepare import known_of, torch_runner
 
     model = load_model(asked.model)
     known = known_of(model, asked.wanted)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense._files import write_whole
+from rdeepsense._progress import progress_for
 from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.columns import check_known
 from rdeepsense.cli.inference import load_model, model_inputs
@@ -20,15 +22,13 @@ from rdeepsense.cli.stopping import stoppable
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
 from rdeepsense.cli.window_log import labelled_windows
 from rdeepsense.errors import InputError, require, share
-from rdeepsense.files import write_whole
-from rdeepsense.progress import progress_for
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from rdeepsense.estimators.loading import Estimator
-    from rdeepsense.live.replayed import Replayed
+    from rdeepsense.live.replay import Replayed
 
 WAYS = ("frozen", "live")
 
@@ -133,7 +133,7 @@ def _replayed(
     model: Any, X: Any, y: NDArray[np.generic], every: int, coverage: float,
     state: Path | None, quiet: bool,
 ) -> Replayed:  # fmt: skip
-    from rdeepsense.live.replayed import replay
+    from rdeepsense.live.replay import replay
 
     live, progress = model.live(coverage), progress_for(not quiet)
     progress.start("replay", len(y), 0)

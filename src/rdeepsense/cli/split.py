@@ -32,8 +32,7 @@ def split_off(
     """
     import numpy as np
 
-    from rdeepsense.data.splits import distinct
-    from rdeepsense.data.times import last_rows
+    from rdeepsense.data.splits import distinct, last_rows
 
     if not 0 <= fraction < 1:
         raise InputError(f"--test-fraction {fraction}: must be at least 0 and below 1")

@@ -20,7 +20,7 @@ def apart(windows: Windows, groups: str | None) -> tuple[NDArray[Any], Booleans,
     """
     import numpy as np
 
-    from rdeepsense.windowing.apart import apart as windows_apart
+    from rdeepsense.windowing.cut import apart as windows_apart
 
     if groups is not None:
         return windows.groups[groups], np.ones(len(windows), bool), None

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rdeepsense._files import write_whole
 from rdeepsense.cli.printable import printable
 from rdeepsense.errors import InputError
-from rdeepsense.files import write_whole
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -28,7 +28,7 @@ def judged(
     findings: Sequence[Finding] = (),
 ) -> dict[str, Verdict]:
     """Judge each target, as a page of the same rows would."""
-    from rdeepsense.data.times import checked_times
+    from rdeepsense.data.splits import checked_times
     from rdeepsense.reporting.verdict import judge_each, subjects_of
 
     when, timed_by = None, "time"

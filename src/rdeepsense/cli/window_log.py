@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rdeepsense._storage import Remote, is_url
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import some
 from rdeepsense.cli.labelled import target_columns
@@ -17,7 +18,6 @@ from rdeepsense.cli.verdict import judged, report
 from rdeepsense.cli.writing import write_table
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.records import plain
-from rdeepsense.storage import Remote, is_url
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +34,7 @@ KEPT = 0.9  # of the windows, the surest, that a second accuracy is of
 
 def reads_logs(model: str) -> bool:
     """Tell by a model's header alone whether it knows how windows are cut from a log."""
-    from rdeepsense import container
+    from rdeepsense.modelfile import container
 
     data = Remote.of(model).read() if is_url(model) else None
     return container.read(model, data)[0].get("windows") is not None
@@ -137,7 +137,7 @@ def predict_log(
 
 def figures(model: Estimator, dist: AnyDistribution, coverage: float) -> dict[str, Any]:
     """Return class and probabilities, or mean, std and an interval, of each window."""
-    from rdeepsense.batch.known import suffixes
+    from rdeepsense.predict.columns import suffixes
 
     classes, names = model.fitted_.target.classes, model.fitted_.target.names
     one = classes is not None or len(dist.shape) == 1

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rdeepsense._files import write_whole
 from rdeepsense.cli.terminal import STDOUT
 from rdeepsense.errors import InputError
-from rdeepsense.files import write_whole
 
 if TYPE_CHECKING:
     import polars as pl

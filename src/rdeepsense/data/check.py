@@ -34,25 +34,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data.categories import Categorical
-from rdeepsense.data.checked_table import (
+from rdeepsense.data.check_table import (
+    ALIKE,
     CLASS_VALUES,
     MOST_COLUMNS,
     MOST_ROWS,
+    ORDERED_ROWS,
+    ROWS_A_LEVEL,
     Column,
+    Likeness,
     Table,
     Target,
     Task,
-    counts_rows,
-    matrix,
-)
-from rdeepsense.data.checks import FEWEST_ROWS, check_length
-from rdeepsense.data.dependence import (
-    ALIKE,
-    ORDERED_ROWS,
-    ROWS_A_LEVEL,
-    Likeness,
     autocorrelation,
     correlation,
+    counts_rows,
     explained_by_levels,
     explained_in_order,
     held_out_residuals,
@@ -60,6 +56,7 @@ from rdeepsense.data.dependence import (
     is_regular,
     is_slow,
     linear_residuals,
+    matrix,
     near_blocks,
     near_copies,
     overlaps,
@@ -71,10 +68,17 @@ from rdeepsense.data.dependence import (
     tree_residuals,
     worse_on_new_levels,
 )
+from rdeepsense.data.checks import FEWEST_ROWS, check_length
 from rdeepsense.data.findings import CheckReport, Finding, Severity
 from rdeepsense.data.kinds import groups_of, unmasked
-from rdeepsense.data.splits import row_hashes
-from rdeepsense.data.times import SAMPLES, checked_times, cure_of_order, last_rows, step_of
+from rdeepsense.data.splits import (
+    SAMPLES,
+    checked_times,
+    cure_of_order,
+    last_rows,
+    row_hashes,
+    step_of,
+)
 from rdeepsense.errors import InputError
 
 MOST_IN_ORDER = 20_000  # successive rows that are looked at for their order

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense._storage import Remote, is_url
 from rdeepsense.arrays import Integers
 from rdeepsense.errors import InputError, require
-from rdeepsense.storage import Remote, is_url
 
 NUMBER = "numbers"
 TEXT_BYTES = 32

@@ -1,4 +1,4 @@
-"""The rows of one fit: which train, which validate, which are set aside."""
+"""The rows of one fit: which train, which validate, which are held out; samples of large tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense.arrays import Floats
 from rdeepsense.data.findings import Finding
 from rdeepsense.data.kinds import groups_of
-from rdeepsense.data.splits import Part, counted, distinct, evenly, validation_fraction
-from rdeepsense.data.times import checked_times
+from rdeepsense.data.splits import (
+    Part,
+    checked_times,
+    counted,
+    distinct,
+    evenly,
+    validation_fraction,
+)
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.windowing.recipe import Recipe
+
+# --------------------------------------------------------------------------------------------------
+# The rows of one fit: which train, which validate, which are set aside
+# --------------------------------------------------------------------------------------------------
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
 SET_ASIDE = 0.2  # of the rows, or of the groups, for conformal prediction
@@ -134,3 +144,42 @@ def _set_aside(
 
 def _taken(X: NDArray[Any], y: NDArray[Any], part: Part | None) -> Pair | None:
     return None if part is None else (X[part.index], y[part.index])
+
+
+# --------------------------------------------------------------------------------------------------
+# A sample of the rows of a fit, split as the whole is: to choose on, where rows are many
+# --------------------------------------------------------------------------------------------------
+
+FEWEST_HELD = 500  # validation rows of a sample, where there are so many
+
+
+def sampled(rows: FitRows, most: int, trained: int) -> FitRows:
+    """Draw at most so many rows by the seed, those to train and to validate on in proportion.
+
+    `trained` is how many train in the whole, of which `rows` may hold only some. Rows train or
+    validate as they do in the whole, so that the whole's judges are strange to all that was chosen
+    on the sample's training rows. Weights are kept, groups are whole (`Part.drawn`), and X is not
+    copied.
+    """
+    held = len(rows.validation)
+    share = min(1.0, most / (trained + held))
+    judges = max(round(share * held), min(held, FEWEST_HELD, most // 2))
+    train = rows.train.drawn(most - judges, rows.seed + 2, rows.labels)
+    labels = None if rows.labels is None else rows.y_val
+    return FitRows(
+        rows.X,
+        rows.y,
+        train,
+        train,
+        rows.X_val,
+        rows.y_val,
+        rows.validation.drawn(judges, rows.seed + 3, labels),
+        rows.labels,
+        rows.split_off,
+        rows.seed,
+        aside=None,
+        encoding=rows.encoding,
+        groups=rows.groups,
+        recipe=rows.recipe,
+        in_time=rows.in_time,
+    )

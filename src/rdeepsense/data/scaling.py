@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rdeepsense import precision
+from rdeepsense import arrays as precision
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.encoding import LEAST_SCALE, Encoding
 from rdeepsense.guard import REACH, Guard

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rdeepsense._progress import Progress
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration.reject import RejectOption
 from rdeepsense.deploy.c.export import check_folder, export_c99
@@ -29,8 +30,7 @@ from rdeepsense.deploy.web.export import export_web
 from rdeepsense.errors import ColumnWarning
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.progress import Progress
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.stream import Smoothing
 
 MOST_NOISE = 0.02  # of an input's standard deviation, that float32 may add
 

@@ -16,10 +16,9 @@ from rdeepsense.arrays import Floats
 from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.novelty_quality import NoveltyReport, aurocs, false_alarms
-from rdeepsense.epistemic.fit_compact import Marginals, Units, fit_compact
-from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.unlike import LEVEL, Reading, judging, with_threshold
+from rdeepsense.uncertainty.novelty import Marginals, Novelty, Units, fit_compact
 
 FOLDS = 5
 Found = tuple[CompactNovelty, NoveltyReport]

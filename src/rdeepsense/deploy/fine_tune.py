@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rdeepsense._progress import Progress, Silent
 from rdeepsense.deploy.calibrated_head import CalibratedHead
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.networks import NetworkRunner, standardised
@@ -38,7 +39,6 @@ from rdeepsense.deploy.quantise import (
 from rdeepsense.deploy.rounded import Rounded, plain
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.progress import Progress, Silent
 
 STEPS = 2_000
 LEARNING_RATE = 1e-3  # falls to 0 as half a cosine

@@ -43,7 +43,7 @@ from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.heads import HEADS, Head
 from rdeepsense.link import Column, Expression, LocationWidth, Operation
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.stream import Smoothing
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from rdeepsense.adaptation.numbers import MOST_SHARE, AdaptedNumbers
+from rdeepsense.adaptation.corrections import MOST_SHARE, AdaptedNumbers
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Isotonic, Temperature
 from rdeepsense.deploy.dense_layers import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from torch import nn
 
-from rdeepsense.adaptation.information import basis, of_last_layer
+from rdeepsense.adaptation.choose import basis, of_last_layer
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Isotonic

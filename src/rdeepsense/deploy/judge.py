@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rdeepsense._progress import Progress
 from rdeepsense.deploy.fine_tune import quantise_or_tune
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import Runner
@@ -14,7 +15,6 @@ from rdeepsense.deploy.prepare import prepare
 from rdeepsense.deploy.quality import FineTuning, Quality, check_change, quality
 from rdeepsense.deploy.quantise import Int8Network
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.progress import Progress
 
 
 def stored_network(

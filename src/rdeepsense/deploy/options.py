@@ -8,7 +8,7 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration.reject import RejectOption
 from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.errors import InputError
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.stream import Smoothing
 
 FORMATS = ("folded", "c99", "onnx", "package", "web")
 # The types that weights may be stored in, and the other options that are heard.

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense import model_file
 from rdeepsense.deploy.folded.fields import check_header
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.graph.record import STEP, graph_arrays, graph_record
 from rdeepsense.deploy.folded.layout import EMBEDDING, LAPLACE, arrays_of
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.link import to_json
+from rdeepsense.modelfile import tensors as model_file
 
 NARROWED = ("layer.", EMBEDDING, LAPLACE, STEP)  # the arrays that may be float32
 

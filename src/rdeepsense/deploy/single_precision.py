@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rdeepsense import precision
+from rdeepsense import arrays as precision
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.model import Folded
 from rdeepsense.deploy.folded.runner import MeanStd

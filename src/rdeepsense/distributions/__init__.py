@@ -5,10 +5,9 @@ outputs are several independent Gaussians, as in the paper). Objects never chang
 arrays are float64 and read-only, and every method returns something new.
 """
 
-from rdeepsense.distributions.base import Distribution, concatenate
+from rdeepsense.distributions.base import Distribution, LocationScale, concatenate
 from rdeepsense.distributions.categorical import Categorical
 from rdeepsense.distributions.gaussian import Gaussian
-from rdeepsense.distributions.location_scale import LocationScale
 from rdeepsense.distributions.mixture import Mixture
 from rdeepsense.distributions.recalibrated import Recalibrated
 from rdeepsense.distributions.student import StudentT

@@ -9,9 +9,8 @@ import numpy.typing as npt
 from scipy import special
 
 from rdeepsense.arrays import Floats, Integers
-from rdeepsense.distributions import checks
-from rdeepsense.distributions.base import Distribution
-from rdeepsense.distributions.checks import Seed
+from rdeepsense.distributions import base as checks
+from rdeepsense.distributions.base import Distribution, Seed
 from rdeepsense.errors import InputError
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import special
 
 from rdeepsense.arrays import Floats
-from rdeepsense.distributions import checks
-from rdeepsense.distributions.location_scale import LocationScale
+from rdeepsense.distributions import base as checks
+from rdeepsense.distributions.base import LocationScale
 
 _LOG_2PI = float(np.log(2 * np.pi))
 

@@ -10,12 +10,10 @@ import numpy.typing as npt
 from scipy import special
 
 from rdeepsense.arrays import Floats, Index, Integers
-from rdeepsense.distributions import checks
-from rdeepsense.distributions.base import Distribution, all_equal, concatenate
+from rdeepsense.distributions import base as checks
+from rdeepsense.distributions.base import Distribution, LocationScale, Seed, all_equal, concatenate
 from rdeepsense.distributions.categorical import Categorical
-from rdeepsense.distributions.checks import Seed
 from rdeepsense.distributions.gaussian import Gaussian
-from rdeepsense.distributions.location_scale import LocationScale
 from rdeepsense.errors import InputError
 
 

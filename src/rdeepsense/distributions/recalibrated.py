@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rdeepsense.arrays import Floats, Index
-from rdeepsense.distributions import checks
-from rdeepsense.distributions.base import Distribution, concatenate
-from rdeepsense.distributions.checks import Seed
-from rdeepsense.distributions.location_scale import LocationScale
+from rdeepsense.distributions import base as checks
+from rdeepsense.distributions.base import Distribution, LocationScale, Seed, concatenate
 from rdeepsense.distributions.mixture import Mixture
 from rdeepsense.errors import InputError
 

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from scipy import special
 
 from rdeepsense.arrays import Floats, Index
-from rdeepsense.distributions import checks
-from rdeepsense.distributions.base import Distribution
-from rdeepsense.distributions.location_scale import LocationScale
+from rdeepsense.distributions import base as checks
+from rdeepsense.distributions.base import Distribution, LocationScale
 
 
 class StudentT(LocationScale):

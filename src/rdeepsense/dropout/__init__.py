@@ -1,9 +1,14 @@
 """The two-step recipe (section 3.1): dropout on every layer, a distribution at the output."""
 
-from rdeepsense.dropout.conversion import convert
-from rdeepsense.dropout.layers import DropoutConv1d, DropoutConv2d, DropoutLayer, DropoutLinear
-from rdeepsense.dropout.network import StochasticNetwork
-from rdeepsense.dropout.recurrent import DropoutGRU, DropoutLSTM
+from rdeepsense.dropout.conversion import StochasticNetwork, convert
+from rdeepsense.dropout.layers import (
+    DropoutConv1d,
+    DropoutConv2d,
+    DropoutGRU,
+    DropoutLayer,
+    DropoutLinear,
+    DropoutLSTM,
+)
 
 __all__ = [
     "DropoutConv1d",

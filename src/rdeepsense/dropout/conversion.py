@@ -1,21 +1,227 @@
-"""Conversion of a network to a stochastic one: the two steps of section 3.1."""
+"""Conversion of a PyTorch network: dropout on its layers and a distribution as its output."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.rnn import RNNCellBase
 
-from rdeepsense import randomness
-from rdeepsense.dropout.layers import DropoutEntries, DropoutLinear
-from rdeepsense.dropout.network import StochasticNetwork, describe
-from rdeepsense.dropout.recurrent import DropoutRNN
-from rdeepsense.dropout.trace import Layer, dropout_class_for, evaluate, layers
+from rdeepsense import _torch as randomness
+from rdeepsense._torch import alone
+from rdeepsense.dropout.layers import (
+    DropoutConv1d,
+    DropoutConv2d,
+    DropoutEntries,
+    DropoutGRU,
+    DropoutLayer,
+    DropoutLinear,
+    DropoutLSTM,
+    DropoutRNN,
+)
 from rdeepsense.errors import ConversionError, InputError
-from rdeepsense.heads import Head, head_named
+from rdeepsense.heads import Head, Params, head_named
+
+# --------------------------------------------------------------------------------------------------
+# A converted network: dropout while training, one deterministic pass afterwards
+# --------------------------------------------------------------------------------------------------
+
+
+class StochasticNetwork(nn.Module):
+    """A converted network: the user's own forward, then the head.
+
+    In training mode each call draws dropout masks; in evaluation mode it is the single
+    deterministic pass of section 3.3. `width` is the most numbers that a layer makes of one row,
+    which bounds how many rows fit in memory; 0 where it is not known. A `noisy` network draws from
+    torch's default generator in evaluation mode as well, as some modules of the user's own do.
+    """
+
+    noisy = False
+
+    def __init__(self, body: nn.Module, head: Head, output: str, width: int = 0) -> None:
+        super().__init__()
+        self.body = body
+        self.head = head
+        self.output = output
+        self.width = width
+
+    def forward(self, x: Tensor) -> Params:
+        raw = self.body(x)
+        if not isinstance(raw, Tensor) or raw.ndim < 1 or raw.shape[-1] != self.head.columns:
+            raise ConversionError(
+                f"the network's forward must return the {self.head.columns} columns of its output "
+                f"layer {self.output!r}, it returned {describe(raw)}"
+            )
+        params: Params = self.head(raw)
+        return params
+
+    def twin(self) -> Self:
+        """Return a network with the same weights, whose modes and hooks are its own.
+
+        Threads share fitted networks: what turns dropout on or looks inside takes a twin.
+        """
+        tensors = [*self.parameters(), *self.buffers()]
+        return copy.deepcopy(self, {id(tensor): tensor for tensor in tensors})
+
+    @property
+    def draws_elsewhere(self) -> bool:
+        """Whether a pass in the present mode may draw from torch's default generator."""
+        training = any(module.training for module in self.modules())
+        return self.noisy or (training and randomness.draws_elsewhere(self.modules()))
+
+    @contextmanager
+    def drawing(self, seed: int, device: torch.device) -> Iterator[None]:
+        """Draw what passes in the present mode draw from this seed; see `randomness.drawing`.
+
+        On a GPU no thread that trains sets another precision meanwhile.
+        """
+        # After the generators' lock, as in training: two orders would be a deadlock.
+        still = alone("precision") if device.type == "cuda" else nullcontext()
+        with randomness.drawing(seed, device, self.draws_elsewhere), still:
+            yield
+
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        """Turn dropout on, everything else to evaluation mode: for Monte Carlo passes.
+
+        It changes this network for whoever uses it, so that a shared one is sampled by a `twin`.
+        """
+        before = {module: module.training for module in self.modules()}
+        self.eval()
+        for module in self.modules():
+            if isinstance(module, DropoutLayer | _DropoutNd):
+                module.training = True
+        try:
+            yield
+        finally:
+            for module, training in before.items():
+                module.training = training
+
+
+def describe(value: object) -> str:
+    """Describe in words what a forward returned."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+# --------------------------------------------------------------------------------------------------
+# The layers of a network in the order in which they run
+# --------------------------------------------------------------------------------------------------
+
+DROPOUT_CLASSES: dict[type[nn.Module], type[DropoutLayer]] = {
+    nn.Linear: DropoutLinear,
+    nn.Conv1d: DropoutConv1d,
+    nn.Conv2d: DropoutConv2d,
+    nn.GRU: DropoutGRU,
+    nn.LSTM: DropoutLSTM,
+}
+# Torch's layers with weights that the recipe knows, or knows that it cannot treat. Normalisations
+# and whatever a network computes by itself are left alone.
+WEIGHTED = (nn.Linear, nn.Bilinear, _ConvNd, nn.RNNBase, RNNCellBase, nn.MultiheadAttention)
+
+
+class Layer(NamedTuple):
+    """A layer or Dropout module."""
+
+    name: str
+    module: nn.Module
+    reads: bool  # nothing but the sensors
+    width: int  # numbers that come out for one row
+
+
+def layers(body: nn.Module, example: Tensor | None) -> list[Layer]:
+    """List layers and Dropout modules by execution on an example, or else by registration.
+
+    Without an example only the first layer counts as one that reads the sensors.
+    """
+    named: list[tuple[str, nn.Module]] = [
+        (n, m) for n, m in body.named_modules() if isinstance(m, (*WEIGHTED, _DropoutNd))
+    ]
+    if example is None:
+        first = next((m for _, m in named if isinstance(m, WEIGHTED)), None)
+        return [Layer(name, module, module is first, _units(module)) for name, module in named]
+    names = {module: name for name, module in named}
+    seen: dict[nn.Module, Layer] = {}
+
+    def note(module: nn.Module, args: tuple[object, ...], out: Tensor | tuple[Tensor, ...]) -> None:
+        reads = not any(getattr(a, "requires_grad", False) for a in args)
+        values = out[0] if isinstance(out, tuple) else out
+        width = values.data.numel() // len(example)
+        seen.setdefault(module, Layer(names[module], module, reads, width))
+
+    hooks = [module.register_forward_hook(note) for _, module in named]
+    try:
+        with _gradients_of([m for _, m in named], body):
+            evaluate(body, example, gradients=True)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return list(seen.values())
+
+
+def _units(layer: nn.Module) -> int:
+    """Return the width of a layer as far as it can be told without an example."""
+    names = ("out_features", "out_channels", "hidden_size")
+    return max(int(getattr(layer, name, 1)) for name in names)
+
+
+@contextmanager
+def _gradients_of(chosen: Sequence[nn.Module], body: nn.Module) -> Iterator[None]:
+    """Turn gradients on for these layers' weights alone: they mark whatever a layer has touched."""
+    before = {p: p.requires_grad for p in body.parameters()}
+    touched = {p for module in chosen for p in module.parameters()}
+    try:
+        for parameter in before:
+            parameter.requires_grad_(parameter in touched)
+        yield
+    finally:
+        for parameter, wanted in before.items():
+            parameter.requires_grad_(wanted)
+
+
+def evaluate(body: nn.Module, example: Tensor, gradients: bool = False) -> object:
+    """Run one pass in evaluation mode, leaving the mode as it was."""
+    training = {module: module.training for module in body.modules()}
+    body.eval()
+    try:
+        with torch.set_grad_enabled(gradients):
+            return body(example)
+    finally:
+        for module, mode in training.items():
+            module.training = mode
+
+
+def dropout_class_for(name: str, layer: nn.Module) -> type[DropoutLayer]:
+    """Return what a layer becomes, or refuse one that it would not do the same as."""
+    kind = next((k for k in DROPOUT_CLASSES if isinstance(layer, k)), None)
+    accepted = ", ".join(k.__name__ for k in DROPOUT_CLASSES)
+    if kind is None:
+        raise ConversionError(
+            f"layer {name!r} is a {type(layer).__name__}, which cannot be converted; "
+            f"accepted: {accepted}"
+        )
+    if type(layer).forward is not kind.forward:
+        raise ConversionError(
+            f"layer {name!r} is a {type(layer).__name__} with a forward of its own; "
+            f"only plain layers can be converted: {accepted}"
+        )
+    if getattr(layer, "proj_size", 0):
+        raise ConversionError(
+            f"layer {name!r} is an LSTM with proj_size = {layer.proj_size}; accepted: 0"
+        )
+    return DROPOUT_CLASSES[kind]
+
+
+# --------------------------------------------------------------------------------------------------
+# Conversion of a network to a stochastic one: the two steps of section 3.1
+# --------------------------------------------------------------------------------------------------
 
 
 def convert(

@@ -19,21 +19,20 @@ from torch import nn
 
 from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
-from rdeepsense.data import checks, names
+from rdeepsense.data import checks
+from rdeepsense.data import checks as names
 from rdeepsense.data.categories import check_categorical
 from rdeepsense.data.check import check
-from rdeepsense.data.checked_table import Task
+from rdeepsense.data.check_table import Task
+from rdeepsense.data.checks import Texts
 from rdeepsense.data.dates import checked_parts
 from rdeepsense.data.findings import CheckReport, Finding
 from rdeepsense.data.kinds import LABELS, groups_of, plain
 from rdeepsense.data.level_vectors import with_vectors
-from rdeepsense.data.names import Texts
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.rows import FitRows, Pair, check_one_split, split_rows, with_validation
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.engines import Ray
-from rdeepsense.epistemic.novelty import Novelty, bounded
-from rdeepsense.epistemic.novelty_groups import drawn, fit_across_groups
 from rdeepsense.errors import DataWarning, InputError
 from rdeepsense.estimators.inputs import (
     KnownInputs,
@@ -49,11 +48,12 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.passes import Passes, choose_device
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget, Target
-from rdeepsense.model_file import Header, Tensors, tupled
+from rdeepsense.modelfile.tensors import Header, Tensors, tupled
 from rdeepsense.status import Statuses
+from rdeepsense.uncertainty.novelty import Novelty, bounded, drawn, fit_across_groups
 from rdeepsense.windowing import Recipe, Windows, cut
-from rdeepsense.windowing.apart import apart
-from rdeepsense.windowing.columns import Table
+from rdeepsense.windowing.cut import apart
+from rdeepsense.windowing.recipe import Table
 
 if TYPE_CHECKING:
     from rdeepsense.reporting.evaluation import Evaluation

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from rdeepsense import model_file
 from rdeepsense.errors import ModelFileError, RDeepSenseError
 from rdeepsense.estimators.gp import GPClassifier, GPRegressor
 from rdeepsense.estimators.mcdrop import MCDropClassifier, MCDropRegressor
@@ -16,6 +15,7 @@ from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseReg
 from rdeepsense.estimators.ssp import SSPClassifier, SSPRegressor
 from rdeepsense.fitting.description import check_header
 from rdeepsense.fitting.store import check_network
+from rdeepsense.modelfile import tensors as model_file
 
 Estimator = (
     RDeepSenseRegressor

@@ -29,7 +29,7 @@ from rdeepsense.fitting.network_fit import fit_networks
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.stream_trainer import ParquetRows
 from rdeepsense.fitting.target import Target
-from rdeepsense.model_file import Header, Tensors
+from rdeepsense.modelfile.tensors import Header, Tensors
 from rdeepsense.networks import Architecture, architecture_of
 
 

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Floats
-from rdeepsense.data import checks, names
+from rdeepsense.data import checks
+from rdeepsense.data import checks as names
 from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.calibrated import CalibratedEstimator
@@ -124,7 +125,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         state : a file of `Live.save`, to go on from; its own settings count then.
         """
         from rdeepsense.live.live import Live
-        from rdeepsense.live.settings import Settings
+        from rdeepsense.live.state import Settings
 
         check_is_fitted(self)
         if state is not None:

@@ -26,11 +26,11 @@ from rdeepsense.arrays import Floats, Integers
 from rdeepsense.calibration import PRIOR_ROWS, Noise, Temperature, weighted_nll
 from rdeepsense.distributions import Categorical, Gaussian
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.epistemic import Laplace, by_delta, by_laplace, by_moments
-from rdeepsense.epistemic.classes import mutual_information, probit
 from rdeepsense.errors import InputError
 from rdeepsense.heads.categorical import CategoricalHead
 from rdeepsense.heads.point import PointHead
+from rdeepsense.uncertainty import Laplace, by_delta, by_laplace, by_moments
+from rdeepsense.uncertainty.laplace import mutual_information, probit
 
 CHUNK = 1_024
 METHODS = {"delta": by_delta, "moments": by_moments}

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from rdeepsense._files import write_whole
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.records import mapping
-from rdeepsense.files import write_whole
 
 T = TypeVar("T")
 CHECKSUM = "sha256"

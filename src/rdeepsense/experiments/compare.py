@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from rdeepsense._progress import Progress, progress_for
 from rdeepsense.data.checks import check_choice, check_length, check_whole
 from rdeepsense.data.dates import first_columns
 from rdeepsense.data.splits import distinct
@@ -20,7 +21,6 @@ from rdeepsense.experiments.contender import contender
 from rdeepsense.experiments.methods import METHODS, TASKS, by_family
 from rdeepsense.experiments.peers.naming import Methods, methods_of
 from rdeepsense.experiments.uci.statistics import SplitScore
-from rdeepsense.progress import Progress, progress_for
 
 
 def compare(

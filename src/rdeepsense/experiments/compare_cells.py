@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense._progress import Progress
 from rdeepsense.engines import Engine, Failure
 from rdeepsense.errors import TrainingError
 from rdeepsense.experiments.methods import Method
 from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial
-from rdeepsense.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,20 +11,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rdeepsense.adaptation import replay
-from rdeepsense.adaptation.choose_rates import choose_rates
-from rdeepsense.adaptation.classes import AdaptedClasses, ClassPrior
-from rdeepsense.adaptation.numbers import AdaptedNumbers
-from rdeepsense.adaptation.prior import Prior
+from rdeepsense._progress import progress_for
+from rdeepsense.adaptation import choose as replay
+from rdeepsense.adaptation.choose import choose_rates
+from rdeepsense.adaptation.corrections import (
+    AdaptedClasses,
+    AdaptedNumbers,
+    ClassPrior,
+    ClassStream,
+    GroupStream,
+    Prior,
+)
 from rdeepsense.adaptation.rates import Rates
-from rdeepsense.adaptation.streams import ClassStream, GroupStream
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError, LabelWarning
 from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, logits_of
 from rdeepsense.fitting.fitted import CPU, Fitted
 from rdeepsense.fitting.last_hidden import LastHidden
-from rdeepsense.progress import progress_for
 
 Stream = GroupStream | ClassStream
 FAR = 100.0  # standard deviations, beyond which a label teaches nothing, as in a stream

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rdeepsense.adaptation.information import MOST_FEATURES
-from rdeepsense.adaptation.prior import MOST_DIRECTIONS
-from rdeepsense.container import Header
+from rdeepsense.adaptation.choose import MOST_FEATURES
+from rdeepsense.adaptation.corrections import MOST_DIRECTIONS
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.tensor_shapes import Numbers, Shapes, length
-from rdeepsense.model_file import Tensors
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.tensors import Tensors
 
 LARGE = 1e30
 

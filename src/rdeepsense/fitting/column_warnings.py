@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.arrays import Booleans, Floats
+from rdeepsense.arrays import Booleans, Floats, about
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import ColumnWarning
 from rdeepsense.fitting.target import Target
-from rdeepsense.precision import about
 
 SMALL, LARGE = 1e-30, 1e30  # float32 ends at 1e-38 and 3e38
 FAR = 100  # inter-quartile ranges that a standard deviation may be

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from rdeepsense.adaptation.classes import AdaptedClasses, ClassPrior
-from rdeepsense.adaptation.numbers import AdaptedNumbers
-from rdeepsense.adaptation.prior import Prior
+from rdeepsense.adaptation.corrections import AdaptedClasses, AdaptedNumbers, ClassPrior, Prior
 from rdeepsense.arrays import Floats
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.fitting.records import Json
-from rdeepsense.model_file import Tensors
+from rdeepsense.modelfile.tensors import Tensors
 
 AnyPrior = Prior | ClassPrior
 TINY = 1e-300

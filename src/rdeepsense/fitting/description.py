@@ -13,11 +13,14 @@ from collections.abc import Mapping
 
 from rdeepsense.adaptation.rates import MOST_FILTERS, MOST_KEPT
 from rdeepsense.calibration import KINDS
-from rdeepsense.container import Header
-from rdeepsense.data.names import KEPT
+from rdeepsense.data.checks import KEPT
 from rdeepsense.encoding import check_encoding, without_tables
 from rdeepsense.errors import InputError
-from rdeepsense.fields import (
+from rdeepsense.fitting.epistemic import TOTALS
+from rdeepsense.fitting.peer_record import check_peers
+from rdeepsense.fitting.process import MODELS
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.schema import (
     DTYPE,
     MOST_LABELS,
     Json,
@@ -32,11 +35,8 @@ from rdeepsense.fields import (
     text,
     whole,
 )
-from rdeepsense.fitting.epistemic import TOTALS
-from rdeepsense.fitting.peer_record import check_peers
-from rdeepsense.fitting.process import MODELS
 from rdeepsense.windowing.recipe import Recipe
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.stream import Smoothing
 
 Fields = Mapping[str, Kind]
 LONGEST_TEXT = 9_999

@@ -30,14 +30,14 @@ from rdeepsense.data.scaling import Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution, Categorical, LocationScale, concatenate
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.epistemic import METHODS, Laplace, by_delta, by_laplace, by_moments, by_sampling
-from rdeepsense.epistemic.classes import probit
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.left_out import LeftOut
 from rdeepsense.fitting.passes import Forward, prepared
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
 from rdeepsense.heads import Params
+from rdeepsense.uncertainty import METHODS, Laplace, by_delta, by_laplace, by_moments, by_sampling
+from rdeepsense.uncertainty.laplace import probit
 
 TOTALS = ("delta", "laplace")
 CHUNK = 1_024  # rows at a time: a backward pass keeps every layer's numbers

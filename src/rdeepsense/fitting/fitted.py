@@ -18,17 +18,14 @@ from rdeepsense import metrics
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Calibration
-from rdeepsense.calibration.conformal import Conformal
-from rdeepsense.calibration.new_group import most_coverage
+from rdeepsense.calibration.conformal import Conformal, most_coverage
 from rdeepsense.compact_novelty import CompactNovelty
-from rdeepsense.data.names import Given, Texts, texts
+from rdeepsense.data.checks import Given, Texts, texts
 from rdeepsense.data.rows import ENOUGH_GROUPS, FitRows, Pair
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.encoding import Encoding
-from rdeepsense.epistemic.classes import mutual_information
-from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.candidates import Candidate
 from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, networks_digest
@@ -45,8 +42,10 @@ from rdeepsense.fitting.unlike import Reading, compact, fit_unlike, judging
 from rdeepsense.guard import Guard, every
 from rdeepsense.networks import Architecture, Shape
 from rdeepsense.status import DOUBTS, Status, Statuses
+from rdeepsense.uncertainty.laplace import mutual_information
+from rdeepsense.uncertainty.novelty import Novelty
 from rdeepsense.windowing.recipe import Recipe
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.stream import Smoothing
 
 CPU = torch.device("cpu")
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rdeepsense._progress import Progress
 from rdeepsense.errors import require
 from rdeepsense.fitting.gp_models import GP
-from rdeepsense.progress import Progress
 
 NOISE_FLOOR = 1e-6  # of a standardised target's variance
 

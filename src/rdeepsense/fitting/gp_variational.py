@@ -14,7 +14,7 @@ import torch
 from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
-from rdeepsense import randomness
+from rdeepsense import _torch as randomness
 from rdeepsense.fitting.gp_models import SparseGP, inducing_root, latent, moments
 from rdeepsense.fitting.gp_prior import GPSchedule, Prior
 

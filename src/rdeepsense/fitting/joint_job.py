@@ -16,17 +16,16 @@ from dataclasses import asdict, dataclass, field, replace
 
 import torch
 
+from rdeepsense._progress import Progress
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.data.shares import Shares
-from rdeepsense.data.stream import ParquetSplit
+from rdeepsense.data.stream import ParquetSplit, Shares
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.fitting.stream_trainer import Reader, opened, place_for
 from rdeepsense.fitting.target import Target
-from rdeepsense.progress import Progress
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, StreamedRows, TrainingRecord, train_networks
 from rdeepsense.training.checkpoint import fingerprint
-from rdeepsense.training.peers import Peers
+from rdeepsense.training.workers import Peers
 
 CPU = torch.device("cpu")
 

@@ -9,16 +9,16 @@ from typing import cast
 
 import torch
 
+from rdeepsense._progress import progress_for
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.data.shares import Shares, to_send
 from rdeepsense.data.splits import Part
+from rdeepsense.data.stream import Shares, to_send
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.engines import Ray
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.joint_job import JointJob, joint_schedule
 from rdeepsense.fitting.ray_training import Trained, train_with_ray, worker_count
 from rdeepsense.fitting.stream_trainer import StreamTrainer
-from rdeepsense.progress import progress_for
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule
 

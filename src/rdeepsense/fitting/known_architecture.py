@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from rdeepsense.container import Header
 from rdeepsense.errors import InputError
 from rdeepsense.heads import head_named
-from rdeepsense.model_file import tupled
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.tensors import tupled
 from rdeepsense.networks import Architecture, Shape, architecture_named
-from rdeepsense.networks.architecture import built
+from rdeepsense.networks.base import built
 
 # What older files call things, by the class they belong to.
 RENAMED = {"DeepSense": {"turn": "rotation_std"}}

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rdeepsense.adaptation.information import leading, of_last_layer, projecting
+from rdeepsense.adaptation.choose import leading, of_last_layer, projecting
 from rdeepsense.arrays import Floats
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.epistemic import Laplace, features
 from rdeepsense.fitting.passes import Forward, prepared
+from rdeepsense.uncertainty import Laplace, features
 
 CHUNK = 1_024
 

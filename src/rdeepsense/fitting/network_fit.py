@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 
-from rdeepsense.data.checks import check_precision
-from rdeepsense.data.names import Texts
+from rdeepsense.data.checks import Texts, check_precision
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.engines import Engine, Ray

@@ -7,7 +7,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rdeepsense.errors import InputError
-from rdeepsense.fields import Json, Kind, check_fields, maybe, number, several, text, whole
+from rdeepsense.modelfile.schema import (
+    Json,
+    Kind,
+    check_fields,
+    maybe,
+    number,
+    several,
+    text,
+    whole,
+)
 
 LARGEST = 1e300
 _OBJECT = Kind(lambda value: type(value) is dict, "an object")

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from rdeepsense import calibration, randomness
-from rdeepsense.data.names import Texts
+from rdeepsense import _torch as randomness
+from rdeepsense import calibration
+from rdeepsense._progress import progress_for
+from rdeepsense.data.checks import Texts
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.fitting.column_warnings import warn_of_columns
@@ -33,7 +35,6 @@ from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
 from rdeepsense.networks import check_table
-from rdeepsense.progress import progress_for
 
 EXACT_ROWS = 3_000
 EXACT_STEPS = 100

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rdeepsense.progress import Progress, Silent
+from rdeepsense._progress import Progress, Silent
 
 LOOK_EVERY = 0.5  # seconds
 

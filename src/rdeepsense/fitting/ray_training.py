@@ -23,16 +23,15 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
+from rdeepsense._progress import Progress
+from rdeepsense._torch import threads_outside
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.engines import Ray
 from rdeepsense.errors import InputError, RDeepSenseError, TrainingError, require
 from rdeepsense.fitting.joint_job import JointJob, JointRecord
 from rdeepsense.fitting.ray_display import relayed
-from rdeepsense.process_wide import threads_outside
-from rdeepsense.progress import Progress
 from rdeepsense.training.checkpoint import Checkpoint
-from rdeepsense.training.joint_checkpoint import JointCheckpoint
-from rdeepsense.training.peers import Peers
+from rdeepsense.training.workers import JointCheckpoint, Peers
 
 LOOK = "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"
 

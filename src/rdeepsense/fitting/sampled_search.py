@@ -17,8 +17,7 @@ import math
 import os
 from dataclasses import replace
 
-from rdeepsense.data.rows import FitRows
-from rdeepsense.data.sample import sampled
+from rdeepsense.data.rows import FitRows, sampled
 from rdeepsense.fitting.select import select
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.stream_trainer import ParquetRows

@@ -17,7 +17,7 @@ from rdeepsense.data.rows import FitRows
 from rdeepsense.distributions import Categorical
 from rdeepsense.fitting.left_out import LeftOut
 from rdeepsense.guard import Guard
-from rdeepsense.windowing.smoothing import Smoothing, prior_of
+from rdeepsense.windowing.stream import Smoothing, prior_of
 
 
 def smoothing_for(

@@ -15,16 +15,14 @@ import sklearn
 import torch
 from torch import nn
 
-from rdeepsense import __version__, model_file
+from rdeepsense import __version__
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration import KINDS, Calibration
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.compact_novelty import CompactNovelty
-from rdeepsense.data.names import KEPT
+from rdeepsense.data.checks import KEPT
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import encoding_of
-from rdeepsense.epistemic import Laplace
-from rdeepsense.epistemic.novelty import Novelty
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.correction import (
     GroupCorrection,
@@ -49,9 +47,12 @@ from rdeepsense.fitting.target import Target, target_from_json
 from rdeepsense.fitting.tensor_layout import check_tensors
 from rdeepsense.fitting.trial import try_model
 from rdeepsense.guard import Guard
-from rdeepsense.model_file import Header, Tensors, tupled
+from rdeepsense.modelfile import tensors as model_file
+from rdeepsense.modelfile.tensors import Header, Tensors, tupled
+from rdeepsense.uncertainty import Laplace
+from rdeepsense.uncertainty.novelty import Novelty
 from rdeepsense.windowing.recipe import Recipe
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.stream import Smoothing
 
 
 def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

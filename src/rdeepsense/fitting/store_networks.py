@@ -7,9 +7,7 @@ import math
 import torch
 from torch import nn
 
-from rdeepsense import model_file
 from rdeepsense.dropout import StochasticNetwork, convert
-from rdeepsense.epistemic.laplace import features_of
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.fitting.adapted_layout import check_adapted_size
 from rdeepsense.fitting.candidates import Candidate
@@ -19,9 +17,11 @@ from rdeepsense.fitting.last_hidden import hidden_size
 from rdeepsense.fitting.passes import Passes
 from rdeepsense.heads import head_named
 from rdeepsense.link import Softmax
-from rdeepsense.model_file import Header, Tensors
+from rdeepsense.modelfile import tensors as model_file
+from rdeepsense.modelfile.tensors import Header, Tensors
 from rdeepsense.networks import Architecture, Own, name_of
-from rdeepsense.networks.architecture import built
+from rdeepsense.networks.base import built
+from rdeepsense.uncertainty.laplace import features_of
 
 
 def write_networks(model: Networks, outputs: int, header: Header, tensors: Tensors) -> None:

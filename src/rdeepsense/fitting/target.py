@@ -12,15 +12,15 @@ from sklearn.utils.validation import column_or_1d
 
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data import checks
+from rdeepsense.data.checks import Given, Texts, of_target, texts
 from rdeepsense.data.kinds import LABELS, plain
-from rdeepsense.data.names import Given, Texts, of_target, texts
 from rdeepsense.data.scaling import TARGETS, Scaler
 from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError
-from rdeepsense.fields import labels_of
 from rdeepsense.fitting.records import Json
 from rdeepsense.heads import Scaling
+from rdeepsense.modelfile.schema import labels_of
 
 Encoded = NDArray[Any]  # float64 numbers, or int64 class numbers
 

@@ -27,16 +27,16 @@ from numpy.typing import NDArray
 
 from rdeepsense import encoding
 from rdeepsense.compact_novelty import BYTE, LARGEST_SINGLE, NUMBERS
-from rdeepsense.container import Header
 from rdeepsense.encoding import without_tables
-from rdeepsense.epistemic.novelty import SCORES
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.adapted_layout import adapted_layout, check_covariances
 from rdeepsense.fitting.description import missing_of, network_shape_of, outputs_of, shape_of
 from rdeepsense.fitting.tensor_shapes import LARGEST, Numbers, Shape, Shapes, length
 from rdeepsense.guard import FURTHEST
-from rdeepsense.model_file import Tensors
-from rdeepsense.training.checkpoint_state import LARGEST_WEIGHT
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.tensors import Tensors
+from rdeepsense.training.checkpoint import LARGEST_WEIGHT
+from rdeepsense.uncertainty.novelty import SCORES
 
 TINY = 1e-300
 NETWORK = "network."

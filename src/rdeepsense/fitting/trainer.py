@@ -18,9 +18,10 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from rdeepsense import calibration, metrics
+from rdeepsense._progress import Lines, Progress, progress_for
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.calibration import Calibration
-from rdeepsense.data.further_holes import FurtherHoles
+from rdeepsense.data.missing import FurtherHoles
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.data.splits import Part
@@ -36,9 +37,7 @@ from rdeepsense.fitting.records import LAST_ROWS, Selection, TrainingReport
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.target import Target
 from rdeepsense.heads import head_named
-from rdeepsense.networks.architecture import built
-from rdeepsense.networks.units import tell_units
-from rdeepsense.progress import Lines, Progress, progress_for
+from rdeepsense.networks.base import built, tell_units
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 

@@ -29,12 +29,20 @@ from rdeepsense.arrays import Floats, Integers
 from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.epistemic.drawn_columns import drawn_columns
-from rdeepsense.epistemic.fit_compact import MOST_COMPONENTS, Marginals, Units, fit_compact
-from rdeepsense.epistemic.novelty import Novelty, described
-from rdeepsense.epistemic.novelty_groups import FEWEST_GROUPS, drawn, quantiles
 from rdeepsense.errors import InputError
 from rdeepsense.networks import Shape
+from rdeepsense.uncertainty.novelty import (
+    FEWEST_GROUPS,
+    MOST_COMPONENTS,
+    Marginals,
+    Novelty,
+    Units,
+    described,
+    drawn,
+    drawn_columns,
+    fit_compact,
+    quantiles,
+)
 
 LEVEL = 0.99
 FEWEST_ROWS = 40  # to set a threshold by, of a novelty that was fitted before

@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import ceil, log
 
 from rdeepsense.networks import Architecture, DeepSense, Flattened, Shape
-from rdeepsense.networks.rotation import AXES
+from rdeepsense.networks.deepsense import AXES
 from rdeepsense.windowing.recipe import Recipe
 
 PLAINEST = Flattened((64, 64))

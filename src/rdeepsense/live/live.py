@@ -1,33 +1,97 @@
-"""A model in a stream: predict a row, observe its label when it comes, go on."""
+"""`model.live()`: predictions row by row from a model that learns from labels as they come."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rdeepsense.adaptation.rates import Filters
-from rdeepsense.adaptation.trackers import Multiplicative
+from rdeepsense.adaptation.rates import FEWEST_REFERENCE, Alarm, Filters, Multiplicative
+from rdeepsense.data.categories import is_missing, objects_of
 from rdeepsense.data.checks import check_values
-from rdeepsense.data.dates import row_holds_dates
+from rdeepsense.data.dates import further_columns, holds_dates, needed_for, row_holds_dates
 from rdeepsense.data.kinds import check_table, unmasked
-from rdeepsense.epistemic.novelty_row import RowNovelty
-from rdeepsense.errors import InputError
+from rdeepsense.errors import InputError, nearest
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.live import state_file
-from rdeepsense.live.classes import Classes
-from rdeepsense.live.named_row import in_order
-from rdeepsense.live.numbers import Numbers
-from rdeepsense.live.prediction import Pending, Prediction
-from rdeepsense.live.references import alarms
-from rdeepsense.live.row_pass import RowPass
-from rdeepsense.live.settings import Settings
-from rdeepsense.live.state import State
+from rdeepsense.live import state as state_file
+from rdeepsense.live.state import RowPass, Settings, State
+from rdeepsense.live.targets import Classes, Numbers, Pending, Prediction
 from rdeepsense.status import Status
+from rdeepsense.uncertainty.novelty import RowNovelty
+
+# --------------------------------------------------------------------------------------------------
+# One row with its inputs by name: a dictionary, or a Series of pandas
+# --------------------------------------------------------------------------------------------------
+
+
+def in_order(x: Any, names: Sequence[str] | None) -> Any:  # Any: whatever `predict` takes
+    """Return a row's values as a list in the order of the model's inputs; others as they are."""
+    if isinstance(x, Mapping):
+        values: Mapping[Any, Any] = x
+        if names is None:
+            raise InputError(
+                "x is a dictionary, and the model does not know the names of its inputs; give a "
+                "list, or fit on a table"
+            )
+    elif getattr(x, "ndim", None) == 1 and hasattr(x, "index") and hasattr(x, "to_dict"):
+        if names is None or not all(isinstance(name, str) for name in x.index):
+            return x.tolist()
+        values = x.to_dict()
+    elif hasattr(x, "to_list") and hasattr(x, "is_null"):  # a Series of polars has no names
+        return x.to_list()
+    else:
+        return x
+    missing = [name for name in names if name not in values]
+    unknown = [name for name in values if name not in set(names)]
+    if any(is_missing(values[name]) or holds_dates([values[name]]) for name in unknown):
+        columns = further_columns({str(name): [value] for name, value in values.items()}, names)
+        assert columns is not None
+        return [objects_of(one)[0] for one in columns.values]
+    if missing or unknown:
+        lacking = [needed_for(name) for name in missing[:1]]
+        what = [f"lacks {one!r}{nearest(one, unknown)}" for one in lacking]
+        what += [f"has {one!r}, which is no input" for one in unknown[:1]]
+        raise InputError(f"x {' and '.join(what)}; the inputs are {', '.join(names[:20])}")
+    return [values[name] for name in names]
+
+
+# --------------------------------------------------------------------------------------------------
+# What the alarm compares a stream with: rows that the model was not fitted to
+#
+# Inputs are compared by their surprise, where `fit_novelty` was called, with the rows that it held
+# out. Labels are compared by how far out they lie, with the validation rows that the model kept. A
+# model that was trained on those rows in the end has its own word for them: labels drawn from its
+# predictions, which were calibrated on rows that were left out; with several outputs, whose errors
+# go together in ways that no prediction tells, labels are not watched then.
+# --------------------------------------------------------------------------------------------------
+
+
+def alarms(run: RowPass, target: Numbers | Classes, settings: Settings) -> dict[str, Alarm]:
+    """Return the tests that a model has references for, at their start."""
+    fitted, found = run.fitted, {}
+    if fitted.novelty is not None and len(fitted.novelty.held_out) >= FEWEST_REFERENCE:
+        found["inputs"] = Alarm.start(fitted.novelty.held_out)
+    X, y = fitted.kept_rows
+    if settings.labels == "none" or len(y) < FEWEST_REFERENCE:
+        return found
+    dist = fitted.distribution(X)
+    truths = np.asarray(y, np.float64).reshape(len(y), -1)
+    validated = fitted.training.validated
+    if "then trained on all rows" in validated or "cross" in validated:
+        if truths.shape[1] > 1:
+            return found
+        truths = np.asarray(dist.sample(1, 0)[0], np.float64).reshape(truths.shape)
+    found["labels"] = Alarm.start(target.scores(dist, truths))
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# A model in a stream: predict a row, observe its label when it comes, go on
+# --------------------------------------------------------------------------------------------------
 
 Rows = Callable[[Any], NDArray[Any]]  # a table of one row, checked as `predict` checks it
 

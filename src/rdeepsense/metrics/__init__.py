@@ -8,24 +8,32 @@ output. `risk_coverage`, `aurc` and `auroc` judge a score, one number per row.
 
 from __future__ import annotations
 
-from rdeepsense.metrics.classification import accuracy, brier, ece, f1, mefp
-from rdeepsense.metrics.evaluation import evaluate
-from rdeepsense.metrics.general import Metric, nll, per_output
-from rdeepsense.metrics.regression import (
+from rdeepsense.metrics.scores import (
     LEVELS,
+    Metric,
+    accuracy,
+    aurc,
+    auroc,
+    brier,
     calibration_curve,
     coverage,
     crps,
     curve_area,
     deviation_area,
     deviation_floor,
+    ece,
+    evaluate,
+    f1,
     interval_score,
     mae,
+    mefp,
+    nll,
     nll_paper,
+    per_output,
+    risk_coverage,
     rmse,
     sharpness,
 )
-from rdeepsense.metrics.selective import aurc, auroc, risk_coverage
 
 __all__ = [
     "LEVELS",

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from torch import nn
 
 from rdeepsense.errors import InputError
-from rdeepsense.networks.architecture import Architecture, Own, Shape, check_table, name_of
+from rdeepsense.networks.base import Architecture, Own, Shape, check_table, name_of
 from rdeepsense.networks.deepsense import DeepSense
-from rdeepsense.networks.dense import Dense, dense
-from rdeepsense.networks.flattened import Flattened
+from rdeepsense.networks.dense import Dense, Flattened, dense
 from rdeepsense.networks.periodic import Periodic
 
 _ARCHITECTURES: dict[str, type[Architecture]] = {}

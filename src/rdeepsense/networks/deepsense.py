@@ -1,10 +1,4 @@
-"""DeepSense (Yao et al. 2017): convolutions over frequency, then a GRU over time.
-
-For every interval of a quarter of a second, each sensor's frequency response goes through
-separate convolutions (all axes of the sensor are channels of the first); their outputs are merged
-by further convolutions; a stacked GRU reads what they make of one interval after the other. Its
-states are averaged over time, and one Linear layer gives the outputs.
-"""
+"""DeepSense: convolutions and a GRU over windows of sensor data, and its augmentations."""
 
 from __future__ import annotations
 
@@ -16,11 +10,179 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rdeepsense import _torch as randomness
+from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
-from rdeepsense.networks.architecture import Shape
-from rdeepsense.networks.rotation import AXES, RandomRotation
-from rdeepsense.networks.rounding import RandomRounding
-from rdeepsense.networks.spectrum import FrequencyResponse
+from rdeepsense.networks.base import InputUnits, Shape
+
+# --------------------------------------------------------------------------------------------------
+# The frequency response of short intervals, as a layer
+# --------------------------------------------------------------------------------------------------
+
+QUIET = 0.5e-3
+
+
+class FrequencyResponse(nn.Module):
+    """Windows (rows, time, channels) -> (rows, channels, terms, intervals).
+
+    With X_f = sum_t x_t exp(-2 pi i f t / n) / n for an interval of n samples x, the terms are
+    the mean X_0 with its sign, which tells the direction of gravity, and, because motion spans
+    orders of magnitude,
+
+        log(sqrt(|X_f|^2 + q^2) + q),   f = 1 .. n/2,   2 q = 0.001 of a standardised channel
+
+    whose slope is finite where all is silent. The sums are products with fixed matrices: for
+    intervals this short they cost no more than an FFT, and every run-time has them.
+    """
+
+    cosines: Tensor
+    sines: Tensor
+
+    def __init__(self, interval: int) -> None:
+        super().__init__()
+        self.interval = interval
+        self.terms = interval // 2 + 1
+        for name in ("cosines", "sines"):
+            table = torch.empty(interval, self.terms, dtype=torch.float32)
+            self.register_buffer(name, table, persistent=False)
+        # Without memory there is a shape alone: to compute one would import torch's compiler.
+        if not self.cosines.is_meta:
+            self._fill()
+
+    def _fill(self) -> None:
+        angles = torch.outer(torch.arange(self.interval), torch.arange(self.terms)) % self.interval
+        angles = angles.double() * (2 * math.pi / self.interval)
+        self.cosines.copy_(angles.cos() / self.interval)
+        self.sines.copy_(angles.sin() / self.interval)
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = x.unflatten(1, (-1, self.interval)).permute(0, 3, 1, 2)
+        real, imaginary = parts @ self.cosines, parts @ self.sines
+        power = real[..., 1:] ** 2 + imaginary[..., 1:] ** 2
+        response = torch.log(torch.sqrt(power + QUIET**2) + QUIET)
+        return torch.cat([real[..., :1], response], -1).transpose(2, 3)
+
+
+# --------------------------------------------------------------------------------------------------
+# A random rotation of the sensors in training: a phone sits differently on every body
+# --------------------------------------------------------------------------------------------------
+
+AXES = 3
+
+
+class RandomRotation(InputUnits):
+    """Windows (rows, time, channels), each seen through sensors rotated at random.
+
+    One rotation vector v ~ N(0, spread^2 I), in radians, is drawn for each window, and every sensor
+    of three channels is rotated by the angle t = |v| about v (Rodrigues):
+
+        p' = p + sin(t) / t  v x p + (1 - cos(t)) / t^2  v x (v x p)
+
+    Only p in the sensor's own units can be rotated: the mean that a scaler takes away holds
+    gravity, and its axes differ in scale. Inputs are x = (p - shift) / scale, as
+    `set_units` sets; before that shift is 0 and scale 1. In evaluation mode nothing is done.
+    """
+
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, sensors: Sequence[int], spread: float) -> None:
+        super().__init__()
+        self.sensors, self.spread = tuple(sensors), spread
+        # Of training alone, so that model files need not hold them.
+        self.register_buffer("shift", torch.zeros(1, sum(sensors)), persistent=False)
+        self.register_buffer("scale", torch.ones(1, sum(sensors)), persistent=False)
+
+    def set_units(self, shift: Floats, scale: Floats) -> None:
+        """Note how inputs were standardised: by channel, or each number of a flat window."""
+        self.shift, self.scale = (
+            torch.tensor(values).to(self.shift).view(-1, sum(self.sensors))
+            for values in (shift, scale)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not (self.training and self.spread):
+            return x
+        vector = self.spread * torch.randn(
+            len(x),
+            1,
+            AXES,
+            generator=randomness.current(x.device),
+            dtype=x.dtype,
+            device=x.device,
+        )
+        raw = (x * self.scale + self.shift).split(self.sensors, dim=-1)
+        moved = [_moved(p, vector) if p.shape[-1] == AXES else torch.zeros_like(p) for p in raw]
+        return x + torch.cat(moved, -1) / self.scale
+
+    def extra_repr(self) -> str:
+        return f"sensors={self.sensors}, spread={self.spread}"
+
+
+def _moved(points: Tensor, vector: Tensor) -> Tensor:
+    """Return p' - p; sinc(a) = sin(pi a) / (pi a) does not divide by 0 where nothing is rotated."""
+    turns = torch.linalg.vector_norm(vector, dim=-1, keepdim=True) / math.pi
+    once = torch.linalg.cross(vector, points)
+    twice = torch.linalg.cross(vector, once)
+    moved: Tensor = torch.sinc(turns) * once + 0.5 * torch.sinc(turns / 2) ** 2 * twice
+    return moved
+
+
+# --------------------------------------------------------------------------------------------------
+# Rounding of the sensors in training: a browser gives acceleration in steps of 0.1 m/s2
+# --------------------------------------------------------------------------------------------------
+
+
+class RandomRounding(InputUnits):
+    """Windows (rows, time, channels), about half of them as sensors that round would give them.
+
+    A sensor with a step s > 0, in its own units, gives s round(p / s) of p. Inputs are
+    x = (p - shift) / scale, as `set_units` sets. In evaluation mode nothing is done.
+    """
+
+    shift: Tensor
+    scale: Tensor
+    steps: Tensor
+
+    def __init__(self, sensors: Sequence[int], steps: Sequence[float]) -> None:
+        super().__init__()
+        self.rounds = any(steps)
+        own = [step for step, count in zip(steps, sensors, strict=True) for _ in range(count)]
+        # Of training alone, so that model files need not hold them.
+        for name, value in (
+            ("steps", own),
+            ("shift", [0.0] * len(own)),
+            ("scale", [1.0] * len(own)),
+        ):
+            self.register_buffer(name, torch.tensor(value).view(1, -1), persistent=False)
+
+    def set_units(self, shift: Floats, scale: Floats) -> None:
+        """Note how inputs were standardised: by channel, or each number of a flat window."""
+        channels = self.steps.shape[1]
+        self.shift, self.scale = (
+            torch.tensor(values).to(self.shift).view(-1, channels) for values in (shift, scale)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not (self.training and self.rounds):
+            return x
+        drawn = torch.rand(
+            len(x), 1, 1, generator=randomness.current(x.device), dtype=x.dtype, device=x.device
+        )
+        raw = x * self.scale + self.shift
+        step = torch.where(self.steps > 0, self.steps, 1.0)
+        rounded = (step * torch.round(raw / step) - self.shift) / self.scale
+        return torch.where((drawn < 0.5) & (self.steps > 0), rounded, x)
+
+
+# --------------------------------------------------------------------------------------------------
+# DeepSense (Yao et al. 2017): convolutions over frequency, then a GRU over time
+#
+# For every interval of a quarter of a second, each sensor's frequency response goes through
+# separate convolutions (all axes of the sensor are channels of the first); their outputs are merged
+# by further convolutions; a stacked GRU reads what they make of one interval after the other. Its
+# states are averaged over time, and one Linear layer gives the outputs.
+# --------------------------------------------------------------------------------------------------
 
 KERNEL, PADDING = (1, 3), (0, 1)
 POOLS = ("mean", "last")

@@ -1,16 +1,21 @@
-"""The paper's architecture: fully-connected layers with ReLU between them."""
+"""Dense networks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from torch import nn
 
 from rdeepsense.errors import InputError
-from rdeepsense.networks.architecture import Shape, check_table
+from rdeepsense.networks.base import Shape, check_table
+
+# --------------------------------------------------------------------------------------------------
+# The paper's architecture: fully-connected layers with ReLU between them
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -48,3 +53,29 @@ def dense(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
     for width_in, width_out in pairwise((inputs, *hidden)):
         layers += [nn.Linear(width_in, width_out), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear((inputs, *hidden)[-1], outputs))
+
+
+# --------------------------------------------------------------------------------------------------
+# Dense layers on windows: every sample of every channel is an input of its own
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Flattened(Dense):
+    """Fully-connected layers of these widths that read windows (rows, time, channels) as rows.
+
+    It knows nothing of time, so it is for windows in which the place of a sample tells what it is,
+    and beside `DeepSense` as the plainest network there is. Inputs are standardised by channel.
+    """
+
+    def check(self, shape: Shape) -> None:
+        """Refuse tables, whose rows are flat already."""
+        if len(shape) < 2:
+            raise InputError(
+                f"X has rows of shape {shape}; Flattened takes windows (rows, time, channels). "
+                f"Rows that are flat need hidden={self.hidden}"
+            )
+
+    def build(self, shape: Shape, outputs: int, member: int) -> nn.Sequential:
+        """Build time x channels -> hidden[0] -> ... -> outputs."""
+        return nn.Sequential(nn.Flatten(), *dense(prod(shape), self.hidden, outputs))

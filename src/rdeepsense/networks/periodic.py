@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from rdeepsense.errors import InputError
 from rdeepsense.guard import EMBEDDING_REACH
-from rdeepsense.networks.architecture import Shape, check_table
+from rdeepsense.networks.base import Shape, check_table
 from rdeepsense.networks.dense import Dense, dense
 
 NUMBERS = 1 << 24  # of sines and cosines that predictions of many rows hold at once

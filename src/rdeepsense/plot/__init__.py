@@ -5,6 +5,6 @@ on `ax`, or on axes of a new figure, and return them.
 """
 
 from rdeepsense.plot.curves import calibration, risk
-from rdeepsense.plot.points import bands, residuals
+from rdeepsense.plot.figures import bands, residuals
 
 __all__ = ["bands", "calibration", "residuals", "risk"]

@@ -12,14 +12,13 @@ from scipy import special
 from rdeepsense import metrics
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.distributions import AnyDistribution, Categorical
-from rdeepsense.metrics.checks import as_classes
-from rdeepsense.metrics.selective import risk_coverage
-from rdeepsense.plot.figures import BLUE, GREY, VERMILION
-from rdeepsense.plot.frame import LEGEND, drawn, framed, on, one_target
+from rdeepsense.metrics.scores import as_classes, risk_coverage
+from rdeepsense.plot.figures import BLUE, GREY, LEGEND, VERMILION, drawn, framed, on, one_target
 from rdeepsense.refusal import class_score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 LEVELS = (*(k / 20 for k in range(1, 20)), 0.98, 0.99)
 BAND = 0.95  # of calibrated models lie inside, at each level by itself

@@ -1,8 +1,4 @@
-"""Figures that compare predicted with true or observed uncertainty.
-
-Every function returns a new matplotlib Figure or draws on given axes; nothing global is touched.
-Colours are Okabe and Ito's, which remain distinct for colour-blind readers and in grey.
-"""
+"""Figures of predictive distributions for notebooks: `rds.plot`."""
 
 from __future__ import annotations
 
@@ -10,17 +6,53 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rdeepsense import metrics
-from rdeepsense.arrays import Floats
-from rdeepsense.distributions import Gaussian, RegressionDistribution
-from rdeepsense.errors import require
-from rdeepsense.plot.literal import literal
+from rdeepsense.arrays import Floats, Integers
+from rdeepsense.distributions import AnyDistribution, Gaussian, RegressionDistribution
+from rdeepsense.distributions.base import finite
+from rdeepsense.errors import InputError, require
+from rdeepsense.metrics.scores import as_regression, truth_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
+# --------------------------------------------------------------------------------------------------
+# Texts of a figure as they are: a name with dollar signs in it is no formula
+# --------------------------------------------------------------------------------------------------
+
+
+def literal(figure: Figure) -> Figure:
+    """Show every text of a finished figure letter by letter; returns the figure.
+
+    Names come from files and tables, and matplotlib reads what stands between two dollar signs as
+    mathematics, which most names are not. The labels of ticks that matplotlib places itself are its
+    own, powers of ten among them.
+    """
+    fixed = require("matplotlib.ticker", "report").FixedLocator
+    own = {
+        id(label)
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        if not isinstance(axis.get_major_locator(), fixed)
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
+        for label in (tick.label1, tick.label2)
+    }
+    for text in figure.findobj(require("matplotlib.text", "report").Text):
+        if id(text) not in own:
+            text.set_parse_math(False)
+    return figure
+
+
+# --------------------------------------------------------------------------------------------------
+# Figures that compare predicted with true or observed uncertainty
+#
+# Every function returns a new matplotlib Figure or draws on given axes; nothing global is touched.
+# Colours are Okabe and Ito's, which remain distinct for colour-blind readers and in grey.
+# --------------------------------------------------------------------------------------------------
 
 BLUE, VERMILION, GREY, INK = "#0072B2", "#D55E00", "#7F7F7F", "#222222"
 COVERAGE = 0.9
@@ -137,3 +169,122 @@ def _finish(axes: Axes, title: str, x: str, y: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_axisbelow(True)
     axes.grid(color="#E6E6E6", linewidth=0.6)
+
+
+# --------------------------------------------------------------------------------------------------
+# Axes to draw on: those given, or new ones; their light frame; which rows are drawn
+# --------------------------------------------------------------------------------------------------
+
+GRID = "#E6E6E6"
+MOST_POINTS = 1_500  # more than these hide each other, and make a page of SVG heavy
+LEGEND: dict[str, Any] = {"fontsize": SMALL, "frameon": False}
+
+
+def on(ax: Axes | None) -> Axes:
+    """Return the axes given, or those of a new figure of pyplot, which a notebook shows."""
+    if ax is not None:
+        return ax
+    axes: Axes = require("matplotlib.pyplot", "report").subplots(layout="constrained")[1]
+    return axes
+
+
+def framed(axes: Axes, x: str, y: str) -> Axes:
+    """Set the labels and the light frame that all of these plots have."""
+    axes.set_xlabel(x, fontsize=NORMAL)
+    axes.set_ylabel(y, fontsize=NORMAL)
+    axes.tick_params(labelsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
+    axes.grid(color=GRID, linewidth=0.6)
+    return axes
+
+
+def one_target(name: str, dist: AnyDistribution, y: npt.ArrayLike) -> Floats | Integers:
+    """Return the truth, checked; refuse several targets at once."""
+    if len(dist.shape) != 1:
+        raise InputError(
+            f"{name} draws one target; dist has shape {dist.shape}: give dist[:, k] and y[:, k]"
+        )
+    return truth_of(dist, y)
+
+
+def drawn(rows: int, most: int = MOST_POINTS) -> Integers:
+    """Choose the rows to draw as points: all, or so many of them at equal distances."""
+    if rows <= most:
+        return np.arange(rows)
+    return np.linspace(0, rows - 1, most).round().astype(np.int64)
+
+
+# --------------------------------------------------------------------------------------------------
+# Rows of a regression as points: inside their predicted intervals, or by how far they miss
+# --------------------------------------------------------------------------------------------------
+
+
+def bands(
+    dist: AnyDistribution,
+    y: npt.ArrayLike,
+    x: npt.ArrayLike | None = None,
+    ax: Axes | None = None,
+    coverage: float = 0.9,
+    label: str = "",
+) -> Axes:
+    """Draw y on the predicted interval, row after row in the order of the mean, or of `x`.
+
+    Points outside are marked; about 1 - coverage of them should be. At most 300 rows are drawn, at
+    equal distances. Returns the axes.
+    """
+    axes, truth = on(ax), one_target("bands", dist, y)
+    as_regression("bands", dist)
+    along = np.asarray(dist.mean) if x is None else _along(x, truth.size)
+    order = np.argsort(along, kind="stable")
+    order = order[drawn(len(order), 300)]
+    low, high = (np.asarray(end)[order] for end in dist.interval(coverage))
+    mean, y_own = np.asarray(dist.mean)[order], truth[order]
+    place = np.arange(len(order)) if x is None else along[order]
+    axes.fill_between(place, low, high, color=BLUE, alpha=0.25, linewidth=0,
+                      label=f"{100 * coverage:g} % interval")  # fmt: skip
+    axes.plot(place, mean, color=BLUE, linewidth=1.4, label="mean")
+    inside = (low <= y_own) & (y_own <= high)
+    for chosen, colour, told in ((inside, INK, "truth"), (~inside, VERMILION, "truth, outside")):
+        axes.plot(place[chosen], y_own[chosen], ".", color=colour, markersize=4, label=told)
+    axes.legend(loc="best", **LEGEND)
+    return framed(axes, "rows, by predicted mean" if x is None else "x", label or "y")
+
+
+def residuals(
+    dist: AnyDistribution,
+    y: npt.ArrayLike,
+    ax: Axes | None = None,
+    unit: str = "",
+) -> Axes:
+    """Draw y - mean against the mean, with the interval that 90 % of them should be in.
+
+    The line is the mean of the residuals in ten parts of the rows by predicted mean: away from 0 it
+    is a bias. Returns the axes.
+    """
+    axes, truth = on(ax), one_target("residuals", dist, y)
+    as_regression("residuals", dist)
+    mean = np.asarray(dist.mean)
+    miss = truth - mean
+    order = np.argsort(mean, kind="stable")
+    low, high = (np.asarray(end) - mean for end in dist.interval(0.9))
+    some = order[drawn(len(order))]
+    axes.plot(mean[some], miss[some], ".", color=BLUE, markersize=3, alpha=0.55)
+    parts = np.array_split(order, min(10, len(order)))
+    centre = np.array([mean[part].mean() for part in parts])
+    for end, label in ((low, "90 % should be between"), (high, None)):
+        axes.plot(centre, [end[part].mean() for part in parts], color=GREY, linestyle="--",
+                  linewidth=1.2, label=label)  # fmt: skip
+    axes.plot(centre, [miss[part].mean() for part in parts], color=VERMILION, marker="o",
+              markersize=4, linewidth=1.5, label="mean")  # fmt: skip
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    axes.legend(loc="best", **LEGEND)
+    of = f" ({unit})" if unit else ""
+    return framed(axes, f"predicted mean{of}", f"truth − mean{of}")
+
+
+def _along(x: npt.ArrayLike, rows: int) -> Floats:
+    values = finite("x", x)
+    if values.shape != (rows,):
+        raise InputError(f"x must have one number for each of {rows} rows; got {values.shape}")
+    return values

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense import metrics
 from rdeepsense.data.findings import Finding
 from rdeepsense.data.kinds import groups_of
-from rdeepsense.data.times import checked_times
+from rdeepsense.data.splits import checked_times
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted

@@ -12,7 +12,7 @@ from rdeepsense import metrics, plot
 from rdeepsense.distributions import Categorical
 from rdeepsense.errors import require
 from rdeepsense.experiments.report.pictures import Panel, Picture, finish, rows
-from rdeepsense.metrics.selective import risk_coverage
+from rdeepsense.metrics.scores import risk_coverage
 from rdeepsense.plot.figures import BLUE, GREY, INK, SMALL, VERMILION
 from rdeepsense.reporting.drift import find_drift
 from rdeepsense.reporting.shares import Share

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rdeepsense.batch.distribution import predict_many
+from rdeepsense._files import write_whole
 from rdeepsense.data.check import check_seen
 from rdeepsense.data.checks import check_length
 from rdeepsense.errors import InputError
@@ -19,7 +19,7 @@ from rdeepsense.estimators.base import fitted_model
 from rdeepsense.estimators.loading import Estimator
 from rdeepsense.experiments.report.blocks import Section
 from rdeepsense.experiments.report.page import report_page
-from rdeepsense.files import write_whole
+from rdeepsense.predict.prepare import predict_many
 from rdeepsense.reporting.evaluation import subjects_of_model
 from rdeepsense.reporting.importance import importances
 from rdeepsense.reporting.inputs import InputNames

@@ -1,11 +1,11 @@
-"""`rdeepsense.Stream`: samples in, decisions out."""
+"""`rds.Stream`: decisions from samples as they arrive."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,97 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.deployed import DeployedModel
-from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner
+from rdeepsense.deploy.folded.graph.model import FoldedGraph
+from rdeepsense.deploy.folded.graph.running import Running, finished
+from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities, Runner
 from rdeepsense.deploy.loading import load
 from rdeepsense.errors import InputError
 from rdeepsense.status import Status
-from rdeepsense.streaming.decision import Decision
-from rdeepsense.streaming.going_on import GoingOn
-from rdeepsense.windowing.sampler import Sampler
-from rdeepsense.windowing.sampling import COVERAGE, Sampling
-from rdeepsense.windowing.smoothing import TRUSTED, Smoothing, prior_of
-from rdeepsense.windowing.ticks import FURTHEST, SECOND
+from rdeepsense.windowing.grid import FURTHEST, SECOND
+from rdeepsense.windowing.stream import COVERAGE, TRUSTED, Sampler, Sampling, Smoothing, prior_of
+
+# --------------------------------------------------------------------------------------------------
+# What a stream says of one window
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """One window of a stream, decided; what a model of the other kind says is None.
+
+    Where windows begin anew, once, there is one without an answer: its status is
+    `Status.NOT_ENOUGH_DATA`, and its start and end are the new stretch's first sample.
+
+    Parameters
+    ----------
+    start, end : the window's first and last point, in seconds.
+    status : what is the matter with it.
+    probs : of each class, of this window alone.
+    label : the class by all windows up to this one; None: none yet, or none is probable.
+    probability : that `label` is right; without a label, of the most probable class.
+    mean, std : of each output.
+    low, high : the interval of 90 %.
+    """
+
+    start: float
+    end: float
+    status: Status
+    probs: Floats | None = None
+    label: Any = None
+    probability: float | None = None
+    mean: Floats | None = None
+    std: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+# --------------------------------------------------------------------------------------------------
+# The running way of a stream: windows one hop apart, of which only what is new is computed
+# --------------------------------------------------------------------------------------------------
+
+
+class GoingOn:
+    """A model whose recurrent layers go on from window to window."""
+
+    def __init__(self, folded: FoldedGraph, running: Running, hop: int, factor: float) -> None:
+        self.folded, self.running, self.hop, self.factor = folded, running, hop, factor
+        self.begin()
+
+    @classmethod
+    def of(cls, runner: Runner, sampling: Sampling, factor: float) -> GoingOn:
+        """Take a model that can be computed interval by interval."""
+        stream = runner.stream if isinstance(runner, FoldedGraph) else None
+        if not isinstance(runner, FoldedGraph) or stream is None:
+            raise InputError(
+                f"running={factor!r} is for fitted estimators whose network has intervals; a file "
+                "does not keep them"
+            )
+        interval = sampling.length // stream.count
+        if sampling.hop % interval or sampling.hop > sampling.length:
+            raise InputError(
+                f"running={factor!r}: a hop of {sampling.hop} samples is no multiple of "
+                f"{interval}, an interval, up to {sampling.length}, a window"
+            )
+        return cls(runner, Running(stream), sampling.hop, factor)
+
+    def begin(self) -> None:
+        """Forget what came before."""
+        self.running.begin()
+        self._is_first = True
+
+    def run(self, X: NDArray[Any]) -> Outputs:
+        """Predict the next window, (1, time, channels)."""
+        new = X if self._is_first else X[:, -self.hop :]
+        self._is_first = False
+        scaled = self.folded.graph.read(self.folded.facts.inside(new))
+        for z in scaled.reshape(-1, 1, self.running.stream.read):
+            self.running.push(z)
+        return finished(self.folded, self.running.raw(), X, self.factor)
+
+
+# --------------------------------------------------------------------------------------------------
+# `rdeepsense.Stream`: samples in, decisions out
+# --------------------------------------------------------------------------------------------------
 
 Way = Runner | GoingOn
 

@@ -3,8 +3,8 @@
 from rdeepsense.training.bank import Bank, DenseBank, ModuleBank, stack
 from rdeepsense.training.chunks import train_networks
 from rdeepsense.training.loop import train, validation_nll
+from rdeepsense.training.parquet import StreamedRows, Windows
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
-from rdeepsense.training.windows import StreamedRows, Windows
 
 __all__ = [
     "Bank",

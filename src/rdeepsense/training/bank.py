@@ -1,9 +1,4 @@
-"""Banks: K networks that share batches and are trained side by side as one.
-
-The loop knows only `Bank`. `DenseBank` stacks the weights of plain fully-connected networks, so
-that K small matrix products become one, and those of periodic embeddings before them;
-`ModuleBank` holds K copies of any other network.
-"""
+"""Banks: several networks of one architecture that train together."""
 
 from __future__ import annotations
 
@@ -11,17 +6,58 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from rdeepsense import randomness
+from rdeepsense import _torch as randomness
 from rdeepsense.dropout import DropoutLinear, StochasticNetwork
 from rdeepsense.dropout.layers import DropoutEntries, dropped
 from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
-from rdeepsense.networks.periodic import PeriodicEmbedding
-from rdeepsense.training.stacked_embedding import StackedEmbedding
+from rdeepsense.networks.periodic import PeriodicEmbedding, sines_cosines
+
+# --------------------------------------------------------------------------------------------------
+# The periodic embeddings of a bank's members, stacked as the weights of its layers are
+# --------------------------------------------------------------------------------------------------
+
+
+class StackedEmbedding(nn.Module):
+    """K embeddings of one shape (see `networks.periodic`): x (K, rows, inputs) -> [x, e].
+
+    Rows are the last axis inside, so that the products of each input are of wide matrices. All
+    tensors have K first: c (K, inputs, frequencies, 1), W (K, inputs, width, 2 frequencies) and
+    b (K, inputs, width, 1). Of these only W decays.
+    """
+
+    def __init__(self, members: Sequence[PeriodicEmbedding]) -> None:
+        super().__init__()
+        self.frequency, self.weight, self.bias = (
+            nn.Parameter(torch.stack([m.get_parameter(name).detach() for m in members]))
+            for name in ("frequency", "weight", "bias")
+        )
+        for flat in (self.frequency, self.bias):
+            flat.data = flat.data.unsqueeze(-1)
+
+    @property
+    def waves(self) -> int:
+        """The sines and cosines that a member makes of one row."""
+        return self.weight[0, :, 0].numel()
+
+    def forward(self, x: Tensor) -> Tensor:
+        waves = sines_cosines(x.mT.unsqueeze(-2), self.frequency, -2)
+        e = (self.weight @ waves + self.bias).relu()
+        return torch.cat([x, e.flatten(1, 2).mT], -1)
+
+
+# --------------------------------------------------------------------------------------------------
+# Banks: K networks that share batches and are trained side by side as one
+#
+# The loop knows only `Bank`. `DenseBank` stacks the weights of plain fully-connected networks, so
+# that K small matrix products become one, and those of periodic embeddings before them;
+# `ModuleBank` holds K copies of any other network.
+# --------------------------------------------------------------------------------------------------
 
 # Layers that work entry by entry, and so on stacked members as on one.
 ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid)
@@ -288,3 +324,59 @@ def _is_dense(network: StochasticNetwork) -> bool:
 
 def _drop_prob(module: nn.Module) -> float:
     return float(getattr(module, "drop_prob", getattr(module, "p", 0.0)))
+
+
+# --------------------------------------------------------------------------------------------------
+# Dropout masks of many steps at once, which cost a small network next to nothing
+# --------------------------------------------------------------------------------------------------
+
+ENTRIES = 200_000  # drawn at once, unless one step takes more
+
+
+class Masks:
+    """Entries 1 / keep with the probability to keep, else 0, before the layers that drop.
+
+    Steps share a draw in blocks, each with its own seed, so that the masks of a step depend on
+    its number alone.
+    """
+
+    def __init__(
+        self,
+        bank: DenseBank,
+        rows: int,
+        widths: Sequence[int],
+        seed: int,
+        entries: int = ENTRIES,
+    ) -> None:
+        self._seed = seed
+        sizes = [bank.size * rows * width for width in widths]
+        step = sum(size for size, drops in zip(sizes, bank.drops, strict=True) if drops)
+        self.block = max(1, entries // max(1, step))
+        self._drawn: list[tuple[Tensor, Tensor, Tensor]] = []  # masks, threshold, keep_prob
+        columns: list[Sequence[Tensor | None]] = []
+        for layer, width in enumerate(widths):
+            if not bank.drops[layer]:
+                columns.append([None] * self.block)
+                continue
+            masks = torch.empty(self.block, bank.size, rows, width)
+            self._drawn.append((masks, bank.threshold(layer), bank.keep_prob(layer)))
+            columns.append(masks.unbind())
+        self._steps = list(zip(*columns, strict=True))
+        self._present = -1
+
+    def of(self, step: int) -> tuple[Tensor | None, ...]:
+        """Return one mask for each layer; None where nothing is dropped."""
+        block, place = divmod(step, self.block)
+        if block != self._present:
+            self._draw(block)
+        return self._steps[place]
+
+    def _draw(self, block: int) -> None:
+        # Random numbers are what dropout costs, and this generator is faster than torch's.
+        rng = np.random.Generator(np.random.SFC64((self._seed, block)))
+        for masks, threshold, keep_prob in self._drawn:
+            draws = (masks.numel() + 3) // 4
+            bits = rng.integers(-(2**63), 2**63 - 1, draws, dtype=np.int64, endpoint=True)
+            kept = kept_entries(torch.from_numpy(bits), threshold, masks.shape)
+            masks.copy_(kept).div_(keep_prob)
+        self._present = block

@@ -1,27 +1,76 @@
-"""Many networks: banks of as many as fit well in the caches, a few of them at the same time."""
+"""Banks that are trained in chunks of networks, side by side on a GPU."""
 
 from __future__ import annotations
 
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
+from rdeepsense._progress import Progress, progress_for
+from rdeepsense._torch import StopOnInterrupt, threads_outside
 from rdeepsense.dropout import StochasticNetwork
-from rdeepsense.process_wide import threads_outside
-from rdeepsense.progress import Progress, progress_for
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.bank import Bank, DenseBank, stack
-from rdeepsense.training.interrupt import StopOnInterrupt
-from rdeepsense.training.joint_progress import JointProgress
 from rdeepsense.training.loop import train
-from rdeepsense.training.peers import ALONE, Peers
+from rdeepsense.training.parquet import StreamedRows
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
-from rdeepsense.training.side_by_side import side_by_side
-from rdeepsense.training.windows import StreamedRows
+from rdeepsense.training.workers import ALONE, JointProgress, Peers
+
+# --------------------------------------------------------------------------------------------------
+# Runs at the same time, each in a thread of Python; torch computes outside of Python's lock
+#
+# All share one `StopOnInterrupt`: signals reach the main thread alone, which waits meanwhile.
+# --------------------------------------------------------------------------------------------------
+
+# Seconds: on some systems no signal is handled while the main thread waits.
+LOOK_EVERY = 0.1
+
+Result = TypeVar("Result")
+
+
+def side_by_side(
+    runs: Sequence[Callable[[], Result]], workers: int, stop: StopOnInterrupt
+) -> list[Result]:
+    """Return the results of all runs that were begun, the first ones, in their order.
+
+    None is begun once `stop` is requested. A run that fails stops the others, and its error is
+    raised when they have ended.
+    """
+    if workers == 1:
+        results = []
+        for run in runs:
+            if stop.requested:
+                break
+            results.append(run())
+        return results
+    with ThreadPoolExecutor(workers, thread_name_prefix="rdeepsense-train") as pool:
+        futures = [pool.submit(copy_context().run, _unless_stopped, run, stop) for run in runs]
+        pending = set(futures)
+        try:
+            while pending:
+                ended, pending = wait(pending, LOOK_EVERY, FIRST_EXCEPTION)
+                if any(future.exception() for future in ended):
+                    stop.requested = True
+        except BaseException:
+            stop.requested = True  # the threads end after the step that they are at
+            raise
+    return [result for future in futures for result in future.result()]
+
+
+def _unless_stopped(run: Callable[[], Result], stop: StopOnInterrupt) -> list[Result]:
+    return [] if stop.requested else [run()]
+
+
+# --------------------------------------------------------------------------------------------------
+# Many networks: banks of as many as fit well in the caches, a few of them at the same time
+# --------------------------------------------------------------------------------------------------
 
 # Of one layer, over all members and rows of a batch: what fits in the caches of a CPU, and what
 # keeps a GPU busy.

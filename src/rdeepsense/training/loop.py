@@ -17,22 +17,17 @@ from contextlib import closing, nullcontext
 import torch
 from torch import Tensor
 
-from rdeepsense import randomness
+from rdeepsense import _torch as randomness
+from rdeepsense._progress import Progress, Silent
+from rdeepsense._torch import StopOnInterrupt, sensible_threads, tensor_cores
 from rdeepsense.errors import CheckpointError, TrainingError
-from rdeepsense.model_file import under
-from rdeepsense.process_wide import tensor_cores
-from rdeepsense.progress import Progress, Silent
+from rdeepsense.modelfile.tensors import under
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.training.average import EVERY, MovingAverage
 from rdeepsense.training.bank import Bank
-from rdeepsense.training.checkpoint import Checkpoint, fingerprint
-from rdeepsense.training.checkpoint_state import check_state
-from rdeepsense.training.cuda import accelerate
-from rdeepsense.training.dense_step import step_for
-from rdeepsense.training.interrupt import StopOnInterrupt
-from rdeepsense.training.peers import ALONE, Peers
-from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
-from rdeepsense.training.threads import sensible_threads
+from rdeepsense.training.checkpoint import Checkpoint, check_state, fingerprint
+from rdeepsense.training.schedule import EVERY, MovingAverage, Rows, Schedule, TrainingRecord
+from rdeepsense.training.step import accelerate, step_for
+from rdeepsense.training.workers import ALONE, Peers
 
 # Of one layer, over all members and rows: what bounds the memory of a validation pass.
 VALIDATION_ACTIVATIONS = {"cpu": 4_000_000, "cuda": 200_000_000}

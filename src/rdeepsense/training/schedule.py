@@ -1,12 +1,20 @@
-"""The arguments and the result of a training run: rows, schedule, record."""
+"""How long to train and at which rate; moving averages of weights."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+
+from rdeepsense.training.bank import Bank
+
+# --------------------------------------------------------------------------------------------------
+# The arguments and the result of a training run: rows, schedule, record
+# --------------------------------------------------------------------------------------------------
 
 STEPS = (2_500, 4_000)  # for small tables and for large ones
 BATCH = (32, 1_024)
@@ -111,3 +119,51 @@ class TrainingRecord:
 
 def _clip(value: int, bounds: tuple[int, int]) -> int:
     return max(bounds[0], min(bounds[1], value))
+
+
+# --------------------------------------------------------------------------------------------------
+# A moving average of the weights, which is validated and kept
+#
+# The best step often comes while the learning rate is still high and the weights jump from batch to
+# batch; their average lies in the middle (Polyak & Juditsky 1992).
+# --------------------------------------------------------------------------------------------------
+
+REACH = 1 / 50  # of the schedule's steps: how far back the average looks
+EVERY = 4  # steps
+
+
+class MovingAverage:
+    """average <- average + share (weights - average), every few steps."""
+
+    def __init__(self, bank: Bank, steps: int) -> None:
+        self._present = bank.state_dict()  # the tensors of the bank themselves
+        self.tensors = {name: value.clone() for name, value in self._present.items()}
+        self._steps = steps
+        smooth = [name for name, value in self._present.items() if value.is_floating_point()]
+        self._counts = [name for name in self._present if name not in smooth]
+        self._from = [self._present[name] for name in smooth]
+        self._into = [self.tensors[name] for name in smooth]
+
+    def update(self, step: int) -> None:
+        """Move towards the weights after this step; a young run has less to look back on."""
+        share = EVERY / min(REACH * self._steps, step / 5)
+        torch._foreach_lerp_(self._into, self._from, min(1.0, share))
+        for name in self._counts:  # of batches that a normalisation has seen
+            self.tensors[name].copy_(self._present[name])
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Take up a saved average."""
+        for name, value in self.tensors.items():
+            value.copy_(tensors[name])
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Put the average in the weights' place, and the weights back afterwards."""
+        aside = [value.clone() for value in self._present.values()]
+        for value, average in zip(self._present.values(), self.tensors.values(), strict=True):
+            value.copy_(average)
+        try:
+            yield
+        finally:
+            for value, before in zip(self._present.values(), aside, strict=True):
+                value.copy_(before)

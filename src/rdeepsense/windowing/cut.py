@@ -1,37 +1,395 @@
-"""From a log to windows: recording by recording, and never window by window."""
+"""`rds.windows`: cut a log into windows."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.arrays import Integers
+from rdeepsense.arrays import Booleans, Floats, Integers
 from rdeepsense.errors import InputError
-from rdeepsense.windowing import report as reasons
-from rdeepsense.windowing.clock import TIME_UNITS, clock_of
-from rdeepsense.windowing.columns import (
+from rdeepsense.windowing import grid as reasons
+from rdeepsense.windowing.grid import (
+    PERIODS,
+    SHORTEST_GAP,
+    Grid,
+    Heard,
+    Neighbours,
+    Stretches,
+    Timeline,
+    Truth,
+    WindowReport,
+    check_repeated,
+    found_rate,
+    ordered,
+    recordings_of,
+    settled,
+    stretches_of,
+    truth_of,
+    with_times,
+    with_values,
+)
+from rdeepsense.windowing.recipe import (
+    TARGETS,
+    TIME_UNITS,
+    Recipe,
     Table,
     check_columns,
     check_lengths,
+    clock_of,
+    listed,
     need_double,
     numbers_of,
+    seconds,
 )
-from rdeepsense.windowing.durations import seconds
-from rdeepsense.windowing.gathered import Windows
-from rdeepsense.windowing.heard import Heard
-from rdeepsense.windowing.overlap import check_overlap
-from rdeepsense.windowing.pace import check_repeated, found_rate, settled
-from rdeepsense.windowing.plan import Plan, plan_of
-from rdeepsense.windowing.recipe import TARGETS, Recipe, listed
-from rdeepsense.windowing.recordings import recordings_of, with_times
-from rdeepsense.windowing.report import WindowReport
-from rdeepsense.windowing.timeline import Timeline, ordered
-from rdeepsense.windowing.truth import Truth, truth_of
+
+# --------------------------------------------------------------------------------------------------
+# One recording's windows: the time that all sensors cover, its grid, and where windows begin
+# --------------------------------------------------------------------------------------------------
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be interpolated where, and what is lost of a recording."""
+
+    heard: Heard
+    sensors: list[tuple[Timeline, tuple[str, ...]]]
+    grid: Grid
+    length: int
+    step: int
+    lost_samples: dict[str, int]
+    over_gaps: int  # windows
+    longest: float  # seconds of a stretch
+
+    def first(self) -> Integers:
+        """Return the point that each window begins with."""
+        counts = _windows(self.grid.counts, self.length, self.step)
+        before = np.cumsum(counts) - counts
+        number = np.arange(int(counts.sum())) - np.repeat(before, counts)
+        found: Integers = np.repeat(self.grid.first, counts) + number * self.step
+        return found
+
+    def times(self, points: Integers) -> Floats:
+        """Return the times of some points."""
+        own = np.searchsorted(self.grid.first, points, side="right") - 1
+        found: Floats = self.grid.begin[own] + (points - self.grid.first[own]) / self.grid.rate
+        return found
+
+    def fill(
+        self, signal: NDArray[Any], columns: Columns, truth: Truth | None
+    ) -> NDArray[Any] | None:
+        """Write the sensors at the grid's points; returns the truth there."""
+        values = None if truth is None else truth.room_for(len(self.grid))
+        known = [] if truth is None else truth.lines(self.heard)
+        for place, times in self.grid.blocks():
+            found = dict[int, Neighbours]()
+            for line in (*(own for own, _ in self.sensors), *known):
+                if id(line) not in found:
+                    found[id(line)] = Neighbours.of(line, times, self.grid.rate)
+            channel = 0
+            for line, names in self.sensors:
+                near = found[id(line)]
+                for name in names:
+                    signal[place, channel] = near.interpolated(columns[name])
+                    channel += 1
+            if truth is not None and values is not None:
+                values[place] = truth.at([found[id(line)] for line in known])
+        return values
+
+
+def plan_of(recipe: Recipe, heard: Heard) -> Plan:
+    """Find the stretches that all sensors cover, and lay a grid over those of a window's length."""
+    assert recipe.rate is not None
+    assert recipe.gap is not None
+    length, step, line = recipe.length, recipe.step, heard.line
+    sensors, lost = list[tuple[Timeline, tuple[str, ...]]](), dict[str, int]()
+    common: Stretches | None = None
+    for (sensor, names), own in zip(recipe.sensors.items(), heard.sensors, strict=True):
+        if silent := len(line.t) - len(own.t):
+            lost[f"without a value of {sensor}"] = silent
+        if not any(own is one for one, _ in sensors):
+            theirs = stretches_of(own, recipe.gap)
+            common = theirs if common is None else common.common(theirs)
+        sensors.append((own, names))
+    assert common is not None
+    grid = Grid.over(common, recipe.rate, length)
+    if short := _samples(line, common) - _samples(line, Stretches(grid.begin, grid.end)):
+        lost[reasons.TOO_SHORT] = short
+    # What the same samples would make in one stretch: time without samples is no loss of windows.
+    points = len(Grid.over(common, recipe.rate, 1))
+    whole = int(_windows(np.array([points]), length, step)[0])
+    made = int(_windows(grid.counts, length, step).sum())
+    longest = float((common.end - common.begin).max()) if len(common.begin) else 0.0
+    return Plan(heard, sensors, grid, length, step, lost, max(0, whole - made), longest)
+
+
+def _samples(line: Timeline, stretches: Stretches) -> int:
+    """Count the samples in some stretches."""
+    first = np.searchsorted(line.t, stretches.begin)
+    return int((np.searchsorted(line.t, stretches.end, side="right") - first).sum())
+
+
+def _windows(points: Integers, length: int, step: int) -> Integers:
+    """Return how many windows fit into stretches of so many points."""
+    return np.maximum((points - length) // step + 1, 0)
+
+
+# --------------------------------------------------------------------------------------------------
+# Windows as an array that is gathered where it is asked for
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Windows:
+    """Windows (n, time, channels) of a log, of which only the samples are in memory.
+
+    Indexing gathers: ``w[3]`` is one window, ``w[:100]`` and ``w[indices]`` are arrays of them,
+    ``np.asarray(w)`` is all. Overlapping windows share their samples until then. Estimators take
+    a `Windows` as X, and keep its recipe.
+
+    Parameters
+    ----------
+    y : the label or value of each window; None without `label`.
+    groups : for each column of `by`, the value of each window's recording.
+    starts : the time of each window's first sample, in seconds or as a date.
+    recipe : how they were cut, with the rate and the gap that were found.
+    report : what became of the log's samples and windows.
+    """
+
+    signal: NDArray[Any]  # float32; float64 where the recipe says so
+    first: Integers  # the sample that each window begins with
+    y: NDArray[Any] | None
+    groups: Mapping[str, NDArray[Any]]
+    starts: NDArray[Any]
+    recipe: Recipe
+    report: WindowReport
+
+    @property
+    def sensors(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns of each sensor, in the order of the channels."""
+        return self.recipe.sensors
+
+    @property
+    def ends(self) -> NDArray[Any]:
+        """The time of each window's last sample."""
+        assert self.recipe.rate is not None
+        length = (self.recipe.length - 1) / self.recipe.rate
+        if self.starts.dtype.kind == "M":
+            return self.starts + np.timedelta64(round(length * 1e9), "ns")
+        found: NDArray[Any] = self.starts + length
+        return found
+
+    @property
+    def runs(self) -> list[slice]:
+        """Windows that follow each other by one hop within their recording, run by run."""
+        hop = self.recipe.step / self.recipe.rate if self.recipe.rate else self.recipe.hop
+        apart = np.diff(self.starts)
+        passed = apart / np.timedelta64(1, "s") if self.starts.dtype.kind == "M" else apart
+        follows = np.abs(passed - hop) < 1e-3 * hop
+        for values in self.groups.values():
+            follows &= values[1:] == values[:-1]
+        begins = np.flatnonzero(~follows) + 1
+        ends = [0, *begins.tolist(), len(self.first)]
+        return [slice(a, b) for a, b in pairwise(ends) if b > a]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """What `np.asarray` will have."""
+        return len(self.first), self.recipe.length, self.signal.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of a sample: float32, or float64 where that does not tell samples apart."""
+        return self.signal.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Three: windows, time, channels."""
+        return 3
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def gather(self, indices: Any) -> NDArray[Any]:  # Any: whatever numpy takes between brackets
+        """Return some windows as an array."""
+        first = self.first[indices]
+        if not len(self.signal):
+            return np.zeros((*np.shape(first), *self.shape[1:]), self.dtype)
+        samples, channels = self.signal.strides
+        rows = len(self.signal) - self.recipe.length + 1
+        view = np.lib.stride_tricks.as_strided(
+            self.signal, (rows, *self.shape[1:]), (samples, samples, channels), writeable=False
+        )
+        found: NDArray[Any] = np.array(view[first])
+        return found
+
+    def __getitem__(self, indices: Any) -> NDArray[Any]:
+        if isinstance(indices, tuple):
+            raise InputError("windows are taken by one index; gather them, then take of the array")
+        return self.gather(indices)
+
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("windows are gathered, which copies")
+        found = self.gather(slice(None))
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __repr__(self) -> str:
+        sensors = ", ".join(f"{name} {len(own)}" for name, own in self.sensors.items())
+        return f"Windows(shape={self.shape}, sensors=({sensors}), rate={self.recipe.rate:g})"
+
+
+# --------------------------------------------------------------------------------------------------
+# Recordings that are taken for one though they run over the same time
+# --------------------------------------------------------------------------------------------------
+
+FEWEST = 10  # samples in a row of the table; late ones of a lossy radio are fewer
+
+
+def check_overlap(
+    line: Timeline,
+    sensors: Sequence[Sequence[NDArray[Any]]],
+    gap: float | None,
+    time: str,
+    by: Sequence[str],
+) -> None:
+    """Refuse a recording whose time falls back and runs over the same span again.
+
+    `line` is in the order of the table. Of each sensor, samples between two others that are no gap
+    apart and come from before or after the fall would be interleaved with them. Late samples that
+    fill a gap, samples that come twice with the same values, and samples in any order are accepted.
+    """
+    steps = np.diff(line.t)
+    if not len(steps) or steps.min() >= 0:
+        return
+    if gap is None:
+        ahead = np.diff(np.unique(line.t))
+        gap = max(SHORTEST_GAP, PERIODS * float(np.median(ahead))) if len(ahead) else SHORTEST_GAP
+    if steps.min() >= -gap:
+        return
+    for columns in sensors:
+        own = with_values(line, columns)
+        inside, passes = _inside(own, columns, gap)
+        longest, where = _longest(inside, passes)
+        if longest >= FEWEST:
+            falls = np.flatnonzero(np.diff(passes)) + 1
+            fall = int(falls[max(0, int(np.searchsorted(falls, where, side="right")) - 1)])
+            row = int(own.taken(np.array([fall]))[0])
+            back = float(own.t[fall - 1] - own.t[fall])
+            told = f"by = {list(by)}" if by else "by is not given"
+            raise InputError(
+                f"{time!r} falls back by {back:.4g} s in row {row:,} (the first row is 0), and "
+                f"{int(inside.sum()):,} of {len(own.t):,} samples lie between samples of another "
+                f"run over the same time; {told}; name the columns that tell recordings apart, "
+                "and give times in UTC if a clock was set back"
+            )
+
+
+def _inside(
+    line: Timeline, columns: Sequence[NDArray[Any]], gap: float
+) -> tuple[Booleans, Integers]:
+    """Tell for each sample whether it lies between near ones of other passes, and its pass."""
+    passes = np.cumsum(np.append(False, np.diff(line.t) < -gap))[: len(line.t)]
+    order = np.argsort(line.t, kind="stable")
+    t, number = line.t[order], passes[order]
+    heads = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    before = np.append(-np.inf, t[heads[1:] - 1])
+    after = np.append(t[heads[1:]], np.inf)
+    same = np.zeros(len(t), bool)  # samples that come twice, with the same values
+    twice = np.flatnonzero(t[1:] == t[:-1])
+    if len(twice):
+        rows = line.taken(order)
+        alike = np.all([c[rows[twice]] == c[rows[twice + 1]] for c in columns], axis=0)
+        same[twice[alike]] = same[twice[alike] + 1] = True
+    inside = np.zeros(len(t), bool)
+    inside[order] = np.repeat(after - before <= gap, np.diff(np.append(heads, len(t)))) & ~same
+    return inside, passes
+
+
+def _longest(inside: Booleans, passes: Integers) -> tuple[int, int]:
+    """Return the length of the longest streak within one pass, and where it begins."""
+    if not len(inside):
+        return 0, 0
+    changes = (np.diff(inside.astype(np.int8)) != 0) | (np.diff(passes) != 0)
+    heads = np.append(0, np.flatnonzero(changes) + 1)
+    lengths = np.where(inside[heads], np.diff(np.append(heads, len(inside))), 0)
+    best = int(np.argmax(lengths))
+    return int(lengths[best]), int(heads[best])
+
+
+# --------------------------------------------------------------------------------------------------
+# Which windows of a log may stand on both sides of a split: never those that share a sample
+# --------------------------------------------------------------------------------------------------
+
+FEWEST_RECORDINGS = 5
+PARTS = (10, 5, 3, 2)  # stretches of time that stand for recordings; fewer where windows are long
+
+
+def apart(windows: Windows) -> tuple[NDArray[Any], Booleans, str]:
+    """Return the group of each window, which windows are used, and a sentence that says so.
+
+    Groups are recordings; and of few recordings stretches of time, between which windows that
+    reach over are left out.
+    """
+    codes = np.zeros(len(windows), np.int64)
+    for values in windows.groups.values():
+        distinct, own = np.unique(values, return_inverse=True)
+        codes = np.unique(codes * len(distinct) + own.reshape(-1), return_inverse=True)[1]
+    recordings = int(codes.max(initial=-1)) + 1
+    every = np.ones(len(windows), bool)
+    if recordings >= FEWEST_RECORDINGS:
+        return codes, every, f"groups are the {recordings:,} recordings"
+    for parts in PARTS:
+        group, kept = _stretches(windows, codes, parts)
+        if 2 * kept.sum() >= len(windows):
+            break
+    return (
+        group,
+        kept,
+        f"{recordings} recordings are few; groups are {parts} stretches of time, and "
+        f"{int((~kept).sum()):,} windows that reach from one into the next are left out",
+    )
+
+
+def _stretches(windows: Windows, codes: Integers, parts: int) -> tuple[Integers, Booleans]:
+    # Windows lie in the order of recordings and of time.
+    part = np.arange(len(windows)) * parts // max(1, len(windows))
+    group = codes * parts + part
+    last = windows.first + windows.recipe.length
+    begins = np.flatnonzero(np.diff(group, prepend=-1))
+    nearest = np.append(windows.first[begins[1:]], np.iinfo(np.int64).max)
+    number = np.searchsorted(begins, np.arange(len(windows)), side="right") - 1
+    return group, last <= nearest[number]
+
+
+def group_names(windows: Windows, group: Integers) -> NDArray[np.str_]:
+    """Return the name of each window's group, as a user knows it: its recording, and since when."""
+    heads = np.flatnonzero(np.diff(group, prepend=-1))
+    stops = np.append(heads[1:], len(group))
+    columns = windows.groups.items()
+    recordings = [
+        ", ".join(f"{name} {one[k]}" if len(columns) > 1 else str(one[k]) for name, one in columns)
+        for k in heads
+    ]
+    if len(set(recordings)) < len(heads):  # stretches of time
+        starts = windows.starts[heads]
+        since = starts if starts.dtype.kind == "M" else [f"{start:g} s" for start in starts]
+        recordings = [f"{own} from {at}".strip() for own, at in zip(recordings, since, strict=True)]
+    return np.repeat(np.array(recordings, dtype=str), stops - heads)
+
+
+# --------------------------------------------------------------------------------------------------
+# From a log to windows: recording by recording, and never window by window
+# --------------------------------------------------------------------------------------------------
 
 
 def windows(

@@ -18,8 +18,7 @@ from deploy.c_models import COMPILERS, STRICT, run_cc, write
 from deploy.watched import without_novelty
 
 import rdeepsense as rds
-from rdeepsense.adaptation.rates import Filters, Rates
-from rdeepsense.adaptation.trackers import Multiplicative
+from rdeepsense.adaptation.rates import Filters, Multiplicative, Rates
 from rdeepsense.calibration import Isotonic
 from rdeepsense.deploy.c import live as live_constants
 from rdeepsense.deploy.fold import fold_fitted
@@ -27,9 +26,8 @@ from rdeepsense.deploy.fold_live import fold_live
 from rdeepsense.deploy.networks import as_float32
 from rdeepsense.distributions import Gaussian, StudentT
 from rdeepsense.errors import InputError
-from rdeepsense.live import numbers as numbers_of_python
-from rdeepsense.live.numbers import Numbers
-from rdeepsense.live.prediction import Pending
+from rdeepsense.live import targets as numbers_of_python
+from rdeepsense.live.targets import Numbers, Pending
 
 HERE = Path(__file__).parent
 

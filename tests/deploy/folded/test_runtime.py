@@ -15,12 +15,12 @@ from deploy.folded_models import forward
 from deploy.random_models import Drawn, draw
 from safetensors.numpy import save_file
 
-from rdeepsense import model_file
 from rdeepsense.deploy import load
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.runtime import load_folded
 from rdeepsense.deploy.save_folded import save
 from rdeepsense.errors import InputError, ModelFileError
+from rdeepsense.modelfile import tensors as model_file
 
 HEADS = {"gaussian": 0, "student": 1, "categorical": 2}
 

@@ -14,7 +14,7 @@ from deploy.web.calls import call, predicted
 from numpy.typing import NDArray
 
 import rdeepsense as rds
-from rdeepsense.adaptation.classes import ClassPrior, first_of_each
+from rdeepsense.adaptation.corrections import ClassPrior, first_of_each
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.activity_page import cut
 from rdeepsense.experiments.tasks.simulate.hhar_log import simulate_log

@@ -16,7 +16,7 @@ from rdeepsense.experiments.drift import gas, new_people
 from rdeepsense.experiments.drift.files import columns, digest, hapt_recordings, pressure_windows
 from rdeepsense.experiments.drift.people import People
 from rdeepsense.experiments.drift.trial import DriftTrial
-from rdeepsense.live.replayed import WAYS, replay
+from rdeepsense.live.replay import WAYS, replay
 
 
 def small(kind: Callable[..., Any]) -> Callable[..., Any]:

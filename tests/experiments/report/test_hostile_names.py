@@ -22,8 +22,7 @@ from rdeepsense.experiments.report.pictures import Picture, inline_svg, whole
 from rdeepsense.experiments.report.profile_figure import plot_profile
 from rdeepsense.experiments.tasks.known_truth import simulate
 from rdeepsense.experiments.uci.statistics import Estimate, PooledArea, Summary
-from rdeepsense.plot.figures import Slice, known_truth
-from rdeepsense.plot.literal import literal
+from rdeepsense.plot.figures import Slice, known_truth, literal
 from rdeepsense.plot.selection import plot_selection
 
 # Both are formulas to matplotlib, and it cannot read either.

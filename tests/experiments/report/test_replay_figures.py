@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from rdeepsense.experiments.report.replay_figures import replay_picture, rolling, window_of
 from rdeepsense.experiments.report.replay_page import replay_page, replay_table
-from rdeepsense.live.replayed import WAYS, Replayed, Told
+from rdeepsense.live.replay import WAYS, Replayed, Told
 
 
 def stream(alarm: int | None) -> Replayed:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
+from rdeepsense._files import write_whole
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.paper.claims import ClaimVerdict
 from rdeepsense.experiments.paper.results import StudyResults
@@ -37,7 +38,6 @@ from rdeepsense.experiments.report.risk_figures import groups, risk_coverage
 from rdeepsense.experiments.report.spread_figures import spread
 from rdeepsense.experiments.report.summary_tables import datasets, glance, measurements, verdicts
 from rdeepsense.experiments.report.task_tables import beyond, costs, paper_table
-from rdeepsense.files import write_whole
 
 pytestmark = pytest.mark.slow
 

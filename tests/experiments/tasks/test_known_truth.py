@@ -19,7 +19,8 @@ from rdeepsense.errors import InputError
 from rdeepsense.experiments.tasks.known_truth import KnownTruth, kl_from_truth, simulate
 from rdeepsense.heads import Head
 from rdeepsense.heads.gaussian import GaussianHead, GaussianParams
-from rdeepsense.training import bank, masks
+from rdeepsense.training import bank
+from rdeepsense.training import bank as masks
 
 TRAIN, TEST = simulate(4_000, seed=1), simulate(20_000, seed=2)
 

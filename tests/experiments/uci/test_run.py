@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy
 
+from rdeepsense._progress import Silent
 from rdeepsense.arrays import Floats
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, TrainingError
@@ -24,7 +25,6 @@ from rdeepsense.experiments.uci.cells import BenchmarkCell
 from rdeepsense.experiments.uci.datafile import find, load
 from rdeepsense.experiments.uci.run import cells_of, run_cells
 from rdeepsense.experiments.uci.trial import run_trial
-from rdeepsense.progress import Silent
 
 METHODS = ("RDeepSense-quick", "MCDrop-3-paper", "SSP-1", "SSP-2")
 

@@ -161,7 +161,7 @@ def _of_column(
 
 def _names_of_rows(series: pl.Series) -> str | None:
     """Tell whether the texts of a column hardly recur, and so say nothing about new rows."""
-    from rdeepsense.data.dependence import ROWS_A_LEVEL
+    from rdeepsense.data.check_table import ROWS_A_LEVEL
 
     texts = series.drop_nulls()
     levels = texts.n_unique()

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from rdeepsense._files import hidden_beside, sweep
 from rdeepsense.deploy.c.cache import cache_folder, processor
 from rdeepsense.deploy.c.measure import compiler
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.errors import InputError
-from rdeepsense.files import hidden_beside, sweep
 
 # Without contraction by the compiler every level of a processor rounds alike.
 SHARED = ("-std=c99", "-O3", "-ffp-contract=off", "-shared", "-fPIC")

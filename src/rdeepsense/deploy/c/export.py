@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rdeepsense._files import check_strangers, write_folder
+from rdeepsense._progress import Progress
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy.c.graph.cost import StreamCost
 from rdeepsense.deploy.c.graph.sampled_cost import SampledCost
@@ -33,9 +35,7 @@ from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.quality import Quality
 from rdeepsense.deploy.watch import UNWATCHED, Watch
 from rdeepsense.errors import InputError
-from rdeepsense.files import check_strangers, write_folder
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.progress import Progress
 
 FILES = ("model.h", "model.c", "weights.c", "selftest.c", "README.md", "report.json")
 

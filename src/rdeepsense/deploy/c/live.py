@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rdeepsense.adaptation import last_layer, rates, trackers
+from rdeepsense.adaptation import last_layer, rates
+from rdeepsense.adaptation import rates as trackers
 from rdeepsense.adaptation.rates import STRETCHES, Rates, prior_weights
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.c.text import number

@@ -16,9 +16,8 @@ from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError, nearest
 from rdeepsense.guard import Guard
 from rdeepsense.refusal import Refusal, unanswerable
-from rdeepsense.windowing.durations import seconds
-from rdeepsense.windowing.recipe import Recipe
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.recipe import Recipe, seconds
+from rdeepsense.windowing.stream import Smoothing
 
 Texts = tuple[str, ...]
 LISTED = 20

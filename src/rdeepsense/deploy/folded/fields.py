@@ -6,23 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from rdeepsense.container import Header
 from rdeepsense.deploy.folded.facts import Texts
 from rdeepsense.deploy.folded.layout import MOST_LAYERS
 from rdeepsense.encoding import MOST_COLUMNS, Encoding, check_encoding, without_tables
 from rdeepsense.errors import InputError
-from rdeepsense.fields import (
-    DTYPE,
-    FLAG,
-    LABELS,
-    TEXT,
-    check_fields,
-    choice,
-    labels_of,
-    maybe,
-    whole,
-)
-from rdeepsense.fields import TEXTS as KEPT_TEXTS
 from rdeepsense.link import (
     Column,
     Expression,
@@ -35,8 +22,21 @@ from rdeepsense.link import (
     softplus,
     sqrt,
 )
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.schema import (
+    DTYPE,
+    FLAG,
+    LABELS,
+    TEXT,
+    check_fields,
+    choice,
+    labels_of,
+    maybe,
+    whole,
+)
+from rdeepsense.modelfile.schema import TEXTS as KEPT_TEXTS
 from rdeepsense.windowing.recipe import Recipe
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.stream import Smoothing
 
 TEXTS = ("features", "feature_units", "targets", "target_units")
 

@@ -1,6 +1,6 @@
 """The Laplace approximation of the last layer in a folded model (numpy alone).
 
-What the training rows leave open about the last layer (`rdeepsense.epistemic.laplace`) is one
+What the training rows leave open about the last layer (`rdeepsense.uncertainty.laplace`) is one
 matrix and two numbers for each output. With the last hidden layer's numbers h and the scaled
 inputs z = (x - centre) / scale,
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rdeepsense.arrays import Floats
+from rdeepsense.arrays import Floats, double_columns
 from rdeepsense.compact_novelty import BYTE, LARGEST_SINGLE, SINGLES, WHOLE, CompactNovelty
-from rdeepsense.container import Header, Tensor, read
 from rdeepsense.deploy.folded.embedding import FASTEST, Embedding
 from rdeepsense.deploy.folded.facts import Facts, Intervals
 from rdeepsense.deploy.folded.fields import (
@@ -48,7 +47,7 @@ from rdeepsense.encoding import LARGEST as ENCODED
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.guard import FURTHEST, REACH, Guard
 from rdeepsense.link import Link, LocationWidth
-from rdeepsense.precision import double_columns
+from rdeepsense.modelfile.container import Header, Tensor, read
 from rdeepsense.refusal import Refusal
 
 Arrays = dict[str, Floats]

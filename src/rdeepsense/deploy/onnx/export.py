@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from rdeepsense._files import write_whole
+from rdeepsense._progress import Progress
 from rdeepsense.deploy.dense_layers import is_dense
 from rdeepsense.deploy.fold import check_one_pass, fold_fitted, fold_last
 from rdeepsense.deploy.folded.facts import Facts
@@ -29,10 +31,8 @@ from rdeepsense.deploy.onnx.runner import OnnxRunner
 from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.errors import InputError, require
-from rdeepsense.files import write_whole
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.last_hidden import hidden_size
-from rdeepsense.progress import Progress
 from rdeepsense.refusal import Refusal
 
 

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from rdeepsense._torch import quiet
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.output import Output
 from rdeepsense.deploy.onnx.graph import output_names
@@ -28,7 +29,6 @@ from rdeepsense.errors import InputError, require
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.guard import REACH
 from rdeepsense.link import Softmax, evaluate
-from rdeepsense.process_wide import quiet
 from rdeepsense.refusal import Refusal
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from rdeepsense._files import write_folder
 from rdeepsense.deploy.c.export import C99, check_folder
 from rdeepsense.deploy.c.report import C99Report
 from rdeepsense.deploy.c.text import remark
@@ -17,7 +18,6 @@ from rdeepsense.deploy.package.licence import licence
 from rdeepsense.deploy.package.manifests import manifests
 from rdeepsense.deploy.package.names import package_name, package_version
 from rdeepsense.deploy.package.readme import package_readme
-from rdeepsense.files import write_folder
 from rdeepsense.windowing.recipe import Recipe
 
 FORWARD = '/* The header lies in src, where Arduino looks for it. */\n#include "../src/{name}.h"\n'

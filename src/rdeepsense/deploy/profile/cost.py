@@ -17,14 +17,14 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from rdeepsense import randomness
+from rdeepsense import _torch as randomness
+from rdeepsense._torch import torch_threads
 from rdeepsense.deploy.folded.embedding import SINE_TERMS
 from rdeepsense.deploy.profile.energy import Meter
 from rdeepsense.dropout import convert
 from rdeepsense.heads import head_named
 from rdeepsense.networks import Architecture, Dense, Periodic
-from rdeepsense.networks.architecture import built
-from rdeepsense.process_wide import torch_threads
+from rdeepsense.networks.base import built
 
 BYTES_OF_A_NUMBER = 4  # float32
 ROUND_SECONDS = 5e-3  # of one method in one round

@@ -18,12 +18,11 @@ from rdeepsense.dropout.layers import (
     DropoutConv1d,
     DropoutConv2d,
     DropoutEntries,
+    DropoutGRU,
     DropoutLinear,
+    DropoutLSTM,
 )
-from rdeepsense.dropout.recurrent import DropoutGRU, DropoutLSTM
-from rdeepsense.networks.rotation import RandomRotation
-from rdeepsense.networks.rounding import RandomRounding
-from rdeepsense.networks.spectrum import FrequencyResponse
+from rdeepsense.networks.deepsense import FrequencyResponse, RandomRotation, RandomRounding
 
 # Any: what a module returns, a tensor or tuples of them.
 Rule = Callable[[Tape, Any, tuple[Tensor, ...], Any], None]

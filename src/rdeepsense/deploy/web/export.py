@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from rdeepsense._files import write_folder
+from rdeepsense._progress import Progress
 from rdeepsense.deploy.c.export import C99, check_folder, export_c99
 from rdeepsense.deploy.c.graph.export import export_graph_c99
 from rdeepsense.deploy.c.report import C99Report
@@ -20,9 +22,7 @@ from rdeepsense.deploy.web.personal import check_personal, personal
 from rdeepsense.deploy.web.report import WebReport
 from rdeepsense.deploy.web.section import with_section
 from rdeepsense.deploy.web.wasm import build_wasm, wasm_compiler
-from rdeepsense.files import write_folder
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.progress import Progress
 
 SECTION = "rdeepsense"
 RECORDING = "recording.csv"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rdeepsense.adaptation.classes import ClassPrior
+from rdeepsense.adaptation.corrections import ClassPrior
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.last_hidden import LastHidden, hidden_size

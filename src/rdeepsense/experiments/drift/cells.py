@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rdeepsense import __version__
+from rdeepsense._progress import Progress
 from rdeepsense.engines import Engine, Failure
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.cell_file import read_cell, write_cell
@@ -22,7 +23,6 @@ from rdeepsense.experiments.drift import gas, new_people
 from rdeepsense.experiments.drift.files import GAS, PEOPLE, PRESSURE, digest
 from rdeepsense.experiments.drift.trial import DriftTrial
 from rdeepsense.experiments.kept_work import run_kept
-from rdeepsense.progress import Progress
 
 # Code that no figure of a study follows from.
 IRRELEVANT_CODE = ("cli", "engines", "deploy", "plot", *(f"experiments/{room}" for room in (

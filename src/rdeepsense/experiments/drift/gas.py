@@ -18,7 +18,7 @@ from rdeepsense.arrays import Floats, Integers
 from rdeepsense.estimators.rdeepsense import RDeepSenseRegressor
 from rdeepsense.experiments.drift.files import GAS, columns
 from rdeepsense.experiments.drift.trial import DriftTrial, Score, Stream, stream_scores
-from rdeepsense.live.replayed import replay
+from rdeepsense.live.replay import replay
 from rdeepsense.status import Status
 
 TRAINED, LATER = (1, 2, 3, 4, 5, 6), (8, 9)

@@ -21,7 +21,7 @@ from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseReg
 from rdeepsense.experiments.drift.people import People, Rows, bpest_people, hapt_people
 from rdeepsense.experiments.drift.trial import DriftTrial, Score, stream_scores
 from rdeepsense.fitting.adaptation import prior_of, stream_of
-from rdeepsense.live.replayed import replay
+from rdeepsense.live.replay import replay
 
 FOLDS = 4
 COVERAGE = 0.9

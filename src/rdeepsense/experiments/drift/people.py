@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.adaptation.classes import first_of_each
+from rdeepsense.adaptation.corrections import first_of_each
 from rdeepsense.experiments.drift.files import hapt_recordings, pressure_windows
 from rdeepsense.experiments.tasks import hhar
 

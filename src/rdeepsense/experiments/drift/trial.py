@@ -9,7 +9,7 @@ import numpy as np
 
 from rdeepsense.arrays import Floats
 from rdeepsense.experiments.records import Record
-from rdeepsense.live.replayed import WAYS, Replayed, Told
+from rdeepsense.live.replay import WAYS, Replayed, Told
 
 SHOWN = ("frozen", "live")
 

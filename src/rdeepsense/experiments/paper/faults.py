@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from rdeepsense import metrics
 from rdeepsense.calibration.reject import epistemic_score, predicted_score
 from rdeepsense.distributions import AnyDistribution
-from rdeepsense.epistemic.novelty import MOST_ROWS
 from rdeepsense.experiments.paper.study import Parts
 from rdeepsense.experiments.tasks.faults import damaged
+from rdeepsense.uncertainty.novelty import MOST_ROWS
 
 FALSE_ALARMS = 0.05
 TESTED, ALARMED, KNOWN = 150, 300, 1_000  # test, validation and training rows, at most

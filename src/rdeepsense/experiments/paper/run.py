@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from rdeepsense._files import write_whole
+from rdeepsense._progress import long_progress
 from rdeepsense.engines import Engine, Failure, Local
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.kept_work import KeptWork, run_kept
@@ -17,8 +19,6 @@ from rdeepsense.experiments.paper.cells import FinishedCell, StudyCell, cells_of
 from rdeepsense.experiments.paper.presets import METHODS, Preset
 from rdeepsense.experiments.paper.results import StudyResults, results_of
 from rdeepsense.experiments.paper.study import Study
-from rdeepsense.files import write_whole
-from rdeepsense.progress import long_progress
 
 RESULTS = "results.json"
 MOST_JOBS = 4  # by default: each has its own torch and its own rows

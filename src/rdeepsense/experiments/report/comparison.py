@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from rdeepsense.errors import require
 from rdeepsense.experiments.uci.statistics import Summary
-from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
-from rdeepsense.plot.literal import literal
+from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from rdeepsense.experiments.report.comparison_page import STYLE
 from rdeepsense.experiments.report.html import page, table
 from rdeepsense.experiments.report.replay_page import charts
 from rdeepsense.experiments.text_table import TextTable
-from rdeepsense.live.replayed import Replayed
+from rdeepsense.live.replay import Replayed
 
 WAYS = {
     "frozen": "the model as it is",

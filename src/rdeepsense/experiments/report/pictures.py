@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rdeepsense.errors import require
 from rdeepsense.experiments.report.method_styles import GREEN, ORANGE, PURPLE, RECOMMENDED, SKY
 from rdeepsense.experiments.report.saving import DPI
-from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
-from rdeepsense.plot.literal import literal
+from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION, literal
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rdeepsense.errors import require
 from rdeepsense.experiments.report.cell_text import short
 from rdeepsense.experiments.report.pictures import plain_log
-from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL
-from rdeepsense.plot.literal import literal
+from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

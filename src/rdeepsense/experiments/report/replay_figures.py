@@ -17,9 +17,8 @@ from scipy.stats import binom
 from rdeepsense.arrays import Floats
 from rdeepsense.errors import require
 from rdeepsense.experiments.report.pictures import GRID, Panel, Picture, legend_below
-from rdeepsense.live.replayed import Replayed
-from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION
-from rdeepsense.plot.literal import literal
+from rdeepsense.live.replay import Replayed
+from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

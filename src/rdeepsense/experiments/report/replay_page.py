@@ -10,7 +10,7 @@ from rdeepsense.experiments.report.html import page, table
 from rdeepsense.experiments.report.pictures import SCHEME, svgs
 from rdeepsense.experiments.report.replay_figures import BAND, replay_picture, time_text
 from rdeepsense.experiments.text_table import TextTable
-from rdeepsense.live.replayed import Replayed
+from rdeepsense.live.replay import Replayed
 
 
 def replay_table(found: Replayed, ways: Sequence[str] = ("frozen", "live")) -> TextTable:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from rdeepsense._files import write_whole
 from rdeepsense.experiments.code_digest import code_digest
 from rdeepsense.experiments.paper import published
 from rdeepsense.experiments.paper.results import StudyResults
@@ -15,7 +16,6 @@ from rdeepsense.experiments.report.markdown import markdown
 from rdeepsense.experiments.report.page import report_page
 from rdeepsense.experiments.report.pictures import Picture, whole
 from rdeepsense.experiments.report.saving import save
-from rdeepsense.files import write_whole
 
 STAMP = ".report.json"  # of what results and code the report is
 TITLE = "RDeepSense, reproduced"

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rdeepsense._files import write_whole
 from rdeepsense.errors import require
-from rdeepsense.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

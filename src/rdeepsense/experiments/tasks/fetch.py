@@ -23,11 +23,11 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rdeepsense._files import write_whole
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.files import write_whole
 
 if TYPE_CHECKING:
-    from rdeepsense.progress import Progress
+    from rdeepsense._progress import Progress
 
 CHUNK = 1 << 18
 ATTEMPTS = 5  # in a row that bring nothing new

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from rdeepsense._files import replacing
 from rdeepsense.errors import InputError, require
 from rdeepsense.experiments.tasks.task import Task
-from rdeepsense.files import replacing
 
 KEY = b"rdeepsense.task"
 VERSION = 1

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rdeepsense.distributions.checks import Seed
+from rdeepsense.distributions.base import Seed
 from rdeepsense.errors import InputError
 
 Indices = NDArray[np.intp]

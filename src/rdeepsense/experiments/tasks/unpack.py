@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
+from rdeepsense._files import hidden_beside, sweep
 from rdeepsense.errors import InputError
-from rdeepsense.files import hidden_beside, sweep
 
 MOST_BYTES = 1 << 36  # of all that one archive holds, archives inside it counted too
 MOST_RATIO = 100  # of these to the archive's own bytes; sensor data as text has about 10

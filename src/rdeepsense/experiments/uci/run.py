@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rdeepsense._progress import Progress
 from rdeepsense.engines import Engine, Failure
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.kept_work import run_kept
@@ -13,7 +14,6 @@ from rdeepsense.experiments.methods import Method, by_family
 from rdeepsense.experiments.uci.cells import BenchmarkCell
 from rdeepsense.experiments.uci.datafile import DataSet
 from rdeepsense.experiments.uci.trial import FamilyTrial
-from rdeepsense.progress import Progress
 
 Done = list[tuple[BenchmarkCell, FamilyTrial]]
 

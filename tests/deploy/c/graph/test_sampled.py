@@ -19,8 +19,8 @@ from rdeepsense.deploy.c.graph.source import GraphSource
 from rdeepsense.deploy.c.graph.stored import as_stored
 from rdeepsense.deploy.fold_graph import fold_graph
 from rdeepsense.errors import InputError
-from rdeepsense.windowing.sampling import Sampling
-from rdeepsense.windowing.ticks import Ticks
+from rdeepsense.windowing.grid import Ticks
+from rdeepsense.windowing.stream import Sampling
 
 pytestmark = pytest.mark.compilers
 

@@ -13,7 +13,7 @@ from rdeepsense.deploy.folded.runner import Probabilities, Runner
 from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.quality import Figures, figures
 from rdeepsense.distributions import Categorical
-from rdeepsense.windowing.smoothing import TRUSTED, Smoothing, prior_of
+from rdeepsense.windowing.stream import TRUSTED, Smoothing, prior_of
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.watch import Watch
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.windowing.sampling import Sampling
+from rdeepsense.windowing.stream import Sampling
 
 
 def export_graph_c99(

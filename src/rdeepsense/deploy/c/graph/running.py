@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Integers
 from rdeepsense.calibration import PRIOR_ROWS
-from rdeepsense.calibration.base import least
+from rdeepsense.calibration.maps import least
 from rdeepsense.deploy.c.graph.cost import Running
 from rdeepsense.deploy.c.graph.stored import StoredGraph
 from rdeepsense.deploy.folded.graph.model import FoldedGraph

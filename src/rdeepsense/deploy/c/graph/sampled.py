@@ -10,8 +10,7 @@ from rdeepsense.deploy.c.text import number
 from rdeepsense.deploy.folded.facts import Facts
 from rdeepsense.deploy.folded.graph.stream import Stream
 from rdeepsense.errors import InputError
-from rdeepsense.windowing.sampling import COVERAGE, Sampling
-from rdeepsense.windowing.smoothing import LEAST, TRUSTED, Smoothing, prior_of
+from rdeepsense.windowing.stream import COVERAGE, LEAST, TRUSTED, Sampling, Smoothing, prior_of
 
 WAYS = ("exact", "running", "window")
 SIZES = """

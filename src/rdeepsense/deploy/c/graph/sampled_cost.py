@@ -9,7 +9,7 @@ from rdeepsense.deploy.c.graph.decided import Decided
 from rdeepsense.deploy.c.graph.sampled import WAYS, Sampled, whole_hop
 from rdeepsense.deploy.folded.graph.stream import Stream
 from rdeepsense.errors import InputError
-from rdeepsense.windowing.smoothing import Smoothing
+from rdeepsense.windowing.stream import Smoothing
 
 
 @dataclass(frozen=True)

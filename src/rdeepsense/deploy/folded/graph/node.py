@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
-from rdeepsense.fields import Kind, whole
+from rdeepsense.modelfile.schema import Kind, whole
 
 MOST_NUMBERS = 1 << 22  # of one value, so that a file cannot ask for more memory than that
 COUNT = whole(1, MOST_NUMBERS)

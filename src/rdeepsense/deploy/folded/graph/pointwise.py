@@ -9,7 +9,7 @@ import numpy as np
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.graph.node import COUNT, Node
-from rdeepsense.fields import FLAG, choice
+from rdeepsense.modelfile.schema import FLAG, choice
 
 ACTIVATIONS = ("relu", "sigmoid", "tanh")
 

@@ -15,7 +15,6 @@ from math import prod
 import numpy as np
 
 from rdeepsense.arrays import Floats
-from rdeepsense.container import Header
 from rdeepsense.deploy.folded.graph.graph import MOST_STEPS, Graph, value_sizes
 from rdeepsense.deploy.folded.graph.model import FoldedGraph
 from rdeepsense.deploy.folded.graph.node import COUNT, MOST_NUMBERS, PLACE, Node
@@ -26,7 +25,8 @@ from rdeepsense.deploy.folded.graph.spectrum import Spectrum
 from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear, Pool
 from rdeepsense.deploy.folded.layout import Shape, shared
 from rdeepsense.errors import InputError
-from rdeepsense.fields import Kind, check_fields, choice, several
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.schema import Kind, check_fields, choice, several
 
 STEP = "step."
 MOST_AXES = 4  # of a row

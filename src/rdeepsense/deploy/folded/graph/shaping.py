@@ -11,7 +11,7 @@ import numpy as np
 
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.deploy.folded.graph.node import COUNT, MOST_NUMBERS, PLACE, Node
-from rdeepsense.fields import several, whole
+from rdeepsense.modelfile.schema import several, whole
 
 MOST_AXES = 6
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.graph.node import COUNT, Node
-from rdeepsense.fields import whole
+from rdeepsense.modelfile.schema import whole
 
 QUIET = 0.5e-3
 LONGEST = 1 << 12

@@ -10,7 +10,7 @@ import numpy as np
 
 from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.graph.node import COUNT, MOST_NUMBERS, PLACE, Node
-from rdeepsense.fields import FLAG, choice, several
+from rdeepsense.modelfile.schema import FLAG, choice, several
 
 PAIR = several(COUNT, 2, least=2)
 Pair = tuple[int, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rdeepsense.distributions import checks
+from rdeepsense.distributions import base as checks
 from rdeepsense.errors import InputError
 
 

@@ -25,8 +25,9 @@ import numpy.typing as npt
 from scipy import special
 
 from rdeepsense.arrays import Floats as Array
-from rdeepsense.distributions import Distribution, checks
-from rdeepsense.distributions.checks import Seed
+from rdeepsense.distributions import Distribution
+from rdeepsense.distributions import base as checks
+from rdeepsense.distributions.base import Seed
 from rdeepsense.experiments.tasks.nycommute import FEATURES
 from rdeepsense.experiments.tasks.simulate import draws
 from rdeepsense.experiments.tasks.task import Task

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rdeepsense.arrays import Floats as Array
-from rdeepsense.distributions.checks import Seed, count, generator
+from rdeepsense.distributions.base import Seed, count, generator
 from rdeepsense.errors import InputError
 from rdeepsense.experiments.tasks.task import Truth
 

@@ -1,1 +1,0 @@
-"""Predictions of many rows: columns of answers, chunk by chunk, within a stated memory."""
