@@ -18,11 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rdeepsense.experiments.drift.files import columns, hapt_recordings, pressure_windows
-from rdeepsense.experiments.tasks import hhar, prepared
-from rdeepsense.experiments.tasks.bpest import LENGTH
-from rdeepsense.experiments.tasks.nycommute import EARTH_MILES, FEATURES, MINUTES, MOST_MPH
-from rdeepsense.experiments.tasks.task import Task
+from rdeepsense.paper.drift import columns, hapt_recordings, pressure_windows
+from rdeepsense.paper.tasks import hhar
+from rdeepsense.paper.tasks import task as prepared
+from rdeepsense.paper.tasks.bpest import LENGTH
+from rdeepsense.paper.tasks.nycommute import EARTH_MILES, FEATURES, MINUTES, MOST_MPH
+from rdeepsense.paper.tasks.task import Task
 
 BLOCK = 50  # neighbouring records may be of one patient
 HAPT = ("walking", "upstairs", "downstairs", "sitting", "standing", "lying")

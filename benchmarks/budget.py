@@ -27,7 +27,7 @@ from rdeepsense.deploy.labelled_rows import LabelledRows
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.prepare import prepare
 from rdeepsense.deploy.quality import quality
-from rdeepsense.experiments.uci.datafile import find, load
+from rdeepsense.paper.uci import find, load
 
 AUTO: dict[str, Any] = {"hidden": "auto", "alpha": 0.5, "likelihood": "student"}
 AUTO |= {"random_state": 0, "verbose": False}

@@ -29,7 +29,7 @@ import ray
 
 import rdeepsense as rds
 from rdeepsense._files import write_whole
-from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
+from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.metrics import nll
 
 FILES, GROUPS = 8, 64

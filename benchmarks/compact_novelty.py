@@ -19,8 +19,8 @@ from adapters import data_folder, gassen, hapt
 from faults import FIRST_SPLIT, SHARES, Rows, mean_of, noisy, raw_windows, seen, show
 from numpy.typing import NDArray
 
-from rdeepsense.experiments.tasks.faults import FAULTS, Sensors, damaged, inject
-from rdeepsense.experiments.tasks.task import Task
+from rdeepsense.paper.tasks.faults import FAULTS, Sensors, damaged, inject
+from rdeepsense.paper.tasks.task import Task
 from rdeepsense.uncertainty.novelty import (
     Marginals,
     Novelty,

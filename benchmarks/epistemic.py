@@ -29,10 +29,10 @@ from torch import Tensor, nn
 import rdeepsense as rds
 from rdeepsense import metrics
 from rdeepsense._files import write_whole
+from rdeepsense.datasets import simulate
 from rdeepsense.dropout import StochasticNetwork, convert
-from rdeepsense.experiments.tasks.known_truth import simulate
-from rdeepsense.experiments.uci import datafile
 from rdeepsense.networks import dense
+from rdeepsense.paper import uci as datafile
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.uncertainty import Laplace, epistemic_variance
 

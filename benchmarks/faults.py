@@ -45,10 +45,10 @@ from sklearn.mixture import GaussianMixture
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
 from rdeepsense._files import write_whole
 from rdeepsense.calibration.reject import predicted_score
-from rdeepsense.experiments.tasks import hhar
-from rdeepsense.experiments.tasks.faults import FAULTS, Sensors, damaged, inject
-from rdeepsense.experiments.tasks.task import Task
 from rdeepsense.fitting.passes import prepared
+from rdeepsense.paper.tasks import hhar
+from rdeepsense.paper.tasks.faults import FAULTS, Sensors, damaged, inject
+from rdeepsense.paper.tasks.task import Task
 from rdeepsense.uncertainty import features
 from rdeepsense.uncertainty.novelty import Novelty
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.experiments.uci.datafile import find, load
 from rdeepsense.guard import Guard
+from rdeepsense.paper.uci import find, load
 
 SPLITS = 20
 MOST_FLAGGED, MOST_COST = 0.005, 1.02

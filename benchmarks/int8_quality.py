@@ -23,7 +23,7 @@ from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.quality import quality
 from rdeepsense.deploy.quantise import quantise
 from rdeepsense.estimators.base import fitted_model
-from rdeepsense.experiments.tasks.simulate import SIMULATORS
+from rdeepsense.paper.tasks.catalogue import SIMULATORS
 
 JUDGED = 2_000
 

@@ -39,7 +39,7 @@ from rdeepsense.deploy.profile.measure import measure
 from rdeepsense.deploy.profile.profiled_model import ProfiledModel
 from rdeepsense.deploy.profile.side_by_side import ProfileReport, energy_label, machine
 from rdeepsense.errors import MissingExtraError
-from rdeepsense.experiments.tasks import catalogue
+from rdeepsense.paper.tasks import catalogue
 
 NETS = {"A": "GasSen", "B": "BPEst"}
 ROWS, BATCH, WIDTHS = 20_000, 128, (500, 500, 500)

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 import rdeepsense as rds
 from rdeepsense._files import write_whole
 from rdeepsense.adaptation.rates import Rates
-from rdeepsense.experiments.tasks.known_truth import simulate
-from rdeepsense.experiments.uci import datafile
+from rdeepsense.datasets import simulate
 from rdeepsense.live.live import alarms
 from rdeepsense.live.state import FALSE_ALARMS, RowPass, Settings
 from rdeepsense.live.targets import Numbers
+from rdeepsense.paper import uci as datafile
 
 COVERAGE = 0.9
 MODELS, STREAMS, ROWS = 20, 10, 1_000

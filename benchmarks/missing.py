@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import rdeepsense as rds
-from rdeepsense.experiments.uci.datafile import find, load
+from rdeepsense.paper.uci import find, load
 
 HOLES = 0.05
 MOST_ROWS = 1_500  # to train on, so that it takes a minute or two

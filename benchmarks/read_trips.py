@@ -26,7 +26,7 @@ READER = """
 import sys, time
 from pathlib import Path
 begin = time.perf_counter()
-from rdeepsense.experiments.tasks.nycommute import load
+from rdeepsense.paper.tasks.nycommute import load
 task = load(Path(sys.argv[1]))
 seconds = time.perf_counter() - begin
 peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]

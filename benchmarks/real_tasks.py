@@ -26,7 +26,7 @@ import torch
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
 from rdeepsense._files import write_whole
 from rdeepsense.cli.widths import widths_of
-from rdeepsense.experiments.tasks.task import Split, Task
+from rdeepsense.paper.tasks.task import Split, Task
 
 Part = tuple[str, Task, Split]
 

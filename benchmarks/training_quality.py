@@ -29,8 +29,8 @@ from training_cases import ALPHA, CLIP, WEIGHT_DECAY, machine
 from training_report import write
 
 from rdeepsense.dropout import StochasticNetwork, convert
-from rdeepsense.experiments.uci import datafile
 from rdeepsense.networks import dense
+from rdeepsense.paper import uci as datafile
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, stack, train
 from rdeepsense.training.schedule import EVERY, REACH

@@ -35,7 +35,7 @@ def verdict(value: float, bound: str, aim: float | None) -> str:
 def plot(found: dict[str, Any], path: str) -> None:
     """Horizontal bars on a logarithmic axis, the aims as marks."""
     pyplot = require("matplotlib.pyplot", "report")
-    from rdeepsense.experiments.report.saving import save
+    from rdeepsense.pages.pictures import save
 
     bars = found["bars"][::-1]
     figure, axes = pyplot.subplots(figsize=(8, 1.4 + 0.42 * len(bars)), layout="constrained")

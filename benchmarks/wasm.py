@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import rdeepsense as rds
-from rdeepsense.experiments.tasks import catalogue
+from rdeepsense.paper.tasks import catalogue
 
 HERE = Path(__file__).parent
 ROWS, TIMES = 8, 10

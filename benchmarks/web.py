@@ -21,7 +21,7 @@ from playwright.sync_api import sync_playwright
 
 import rdeepsense as rds
 from rdeepsense.cli.serving import server_of
-from rdeepsense.experiments.activity_page import make_page
+from rdeepsense.paper.demo import make_page
 
 CHROMIUM = "/usr/bin/chromium"
 KINDS = ("accelerometer", "linear-acceleration", "gyroscope")

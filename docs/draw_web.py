@@ -18,7 +18,7 @@ from playwright.sync_api import Page, sync_playwright
 
 import rdeepsense as rds
 from rdeepsense.cli.serving import server_of
-from rdeepsense.experiments.activity_page import make_page
+from rdeepsense.paper.demo import make_page
 
 IMAGES = Path(__file__).parent / "images"
 CHROMIUM = "/usr/bin/chromium"

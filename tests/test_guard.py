@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rdeepsense.experiments.uci.datafile import find, load
 from rdeepsense.guard import LARGEST, Guard
+from rdeepsense.paper.uci import find, load
 from rdeepsense.status import Status
 
 ONE = np.ones(1)

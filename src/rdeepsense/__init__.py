@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rdeepsense import deploy, heads, metrics, networks, plot
     from rdeepsense.calibration.reject import RejectOption
+    from rdeepsense.comparison.compare import Comparison, compare
     from rdeepsense.data.check import check
     from rdeepsense.data.findings import CheckReport, Finding
     from rdeepsense.deploy.budget import Budget
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
         load,
     )
     from rdeepsense.estimators.wrap import wrap
-    from rdeepsense.experiments.compare import compare
-    from rdeepsense.experiments.comparison import Comparison
     from rdeepsense.live import Live, Prediction
     from rdeepsense.plot.selection import plot_front, plot_selection
     from rdeepsense.reporting.report import ModelReport, report
@@ -63,8 +62,8 @@ _EXPORTS = {
     "CheckReport": "data.findings",
     "Finding": "data.findings",
     "check": "data.check",
-    "Comparison": "experiments.comparison",
-    "compare": "experiments.compare",
+    "Comparison": "comparison.compare",
+    "compare": "comparison.compare",
     "Categorical": "distributions",
     "Gaussian": "distributions",
     "Mixture": "distributions",

@@ -14,7 +14,7 @@ from rdeepsense import (
     load,
 )
 from rdeepsense.calibration.conformal import Conformal
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 
 
 def test_the_rank_by_hand() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from rdeepsense.cli.benchmark import _numbers, run_uci
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.uci.results import BenchmarkResults
+from rdeepsense.paper.uci import BenchmarkResults
 
 METHODS = ["RDeepSense", "RDeepSense-MC3", "MCDrop-3-paper", "SSP-2"]
 

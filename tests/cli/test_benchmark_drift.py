@@ -13,9 +13,9 @@ from rdeepsense._progress import Silent
 from rdeepsense.cli.benchmark_drift import run_drift
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.experiments.drift import cells
-from rdeepsense.experiments.drift.trial import DriftTrial, Score, Stream
 from rdeepsense.live.replay import WAYS, Replayed, Told
+from rdeepsense.paper import drift as cells
+from rdeepsense.paper.drift import DriftTrial, Score, Stream
 
 
 def judged(folder: Path, seed: int) -> DriftTrial:

@@ -17,7 +17,7 @@ import typer
 from rdeepsense.cli.data import data, run_fetch
 from rdeepsense.cli.terminal import Terminal
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import catalogue
+from rdeepsense.paper.tasks import catalogue
 
 SENSORS = "  ".join(["1.50"] * 16)
 GAS = (

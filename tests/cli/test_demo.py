@@ -14,8 +14,8 @@ from rdeepsense.cli import demo as demo_module
 from rdeepsense.cli.demo import TASK, known_truth_tour, task_tour
 from rdeepsense.cli.terminal import Terminal
 from rdeepsense.engines import Local
-from rdeepsense.experiments.paper.presets import PRESETS
-from rdeepsense.experiments.sensor import SensorResults
+from rdeepsense.paper.demo import SensorResults
+from rdeepsense.paper.study import PRESETS
 
 
 @pytest.fixture(scope="module")

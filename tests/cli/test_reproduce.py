@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from rdeepsense.cli.reproduce import reproduce
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.experiments.paper import run as engine
-from rdeepsense.experiments.paper.claims import ClaimVerdict
-from rdeepsense.experiments.paper.run import StudyOutcome
-from rdeepsense.experiments.report import reproduction
+from rdeepsense.paper import report as reproduction
+from rdeepsense.paper import run as engine
+from rdeepsense.paper.claims import ClaimVerdict
+from rdeepsense.paper.run import StudyOutcome
 
 app = typer.Typer()
 app.command()(reproduce)

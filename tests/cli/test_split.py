@@ -8,7 +8,7 @@ import pytest
 
 from rdeepsense.cli.split import split_off
 from rdeepsense.errors import InputError
-from rdeepsense.reporting.per_target import standard_error
+from rdeepsense.reporting.subject import standard_error
 
 
 def inputs(rows: int) -> pl.DataFrame:

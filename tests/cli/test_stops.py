@@ -108,7 +108,7 @@ def test_cells_that_are_finished_are_kept(
 ) -> None:
     """Of `benchmark`, `reproduce` and `demo`; here by cells that are no results at all."""
     from rdeepsense.cli import benchmark, demo
-    from rdeepsense.experiments.paper import run as paper_run
+    from rdeepsense.paper import run as paper_run
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

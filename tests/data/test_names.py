@@ -14,7 +14,7 @@ from sklearn.base import clone
 import rdeepsense as rds
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.data.checks import KEPT, of_target
-from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
+from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.modelfile import tensors as model_file
 
 TASK = simulate(60, seed=0)

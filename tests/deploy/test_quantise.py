@@ -12,6 +12,7 @@ from deploy.c_models import COMPILERS, library, predict, write
 from deploy.folded_models import finished, forward, hand_made, with_layers
 from deploy.random_models import draw
 
+from rdeepsense.datasets import simulate
 from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.layers import DenseLayer
@@ -32,7 +33,6 @@ from rdeepsense.deploy.quantise import (
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.estimators.base import fitted_model
-from rdeepsense.experiments.tasks.known_truth import simulate
 
 
 def quantised(folded: Folded, X: Any) -> Int8Network:

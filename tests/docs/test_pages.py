@@ -32,7 +32,7 @@ from sybil.parsers.markdown import SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, RawFencedCodeBlockLexer
 
 import rdeepsense as rds
-from rdeepsense.experiments.tasks import known_truth
+from rdeepsense import datasets as known_truth
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -17,11 +17,10 @@ from pieces_of_work import Dying, Endless, Mistaken, Square, Threads
 import rdeepsense as rds
 from rdeepsense import engines as ray_tasks
 from rdeepsense._progress import Silent
+from rdeepsense.comparison.methods import parse_all
 from rdeepsense.engines import Failure, check_reachable, environment
-from rdeepsense.experiments.cell_file import CHECKSUM
-from rdeepsense.experiments.methods import parse_all
-from rdeepsense.experiments.uci.datafile import DataSet
-from rdeepsense.experiments.uci.run import cells_of, run_cells
+from rdeepsense.paper.cells import CHECKSUM
+from rdeepsense.paper.uci import DataSet, cells_of, run_cells
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("two_cores")]
 

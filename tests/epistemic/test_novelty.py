@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor
-from rdeepsense.experiments.tasks.faults import Sensors, inject
+from rdeepsense.paper.tasks.faults import Sensors, inject
 from rdeepsense.uncertainty.novelty import SCORES, Novelty, bounded
 
 ALARM = 0.95

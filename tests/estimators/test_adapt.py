@@ -12,7 +12,7 @@ from sklearn.base import clone
 import rdeepsense as rds
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.adaptation.corrections import ClassPrior, Prior
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 from rdeepsense.fitting.adaptation import group_streams, prior_of, stream_of
 from rdeepsense.fitting.last_hidden import LastHidden
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 
 TASK = simulate(50, seed=0)
 X, Y = TASK.X, TASK.y

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import rdeepsense as rds
 from rdeepsense import metrics
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 
 TASK, TEST = simulate(300, seed=0), simulate(100, seed=1)
 TWO = np.column_stack([TASK.y, -2 * TASK.y + TASK.X[:, 0]])

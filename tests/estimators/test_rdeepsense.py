@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 
 TASK = simulate(400, seed=0)
 TWO = np.column_stack([TASK.y, 1e-3 * TASK.X[:, 0] + 1e-4 * TASK.X[:, 1] ** 2])

@@ -13,7 +13,7 @@ from torch.nn import functional
 import rdeepsense as rds
 from rdeepsense import InputError, metrics
 from rdeepsense.calibration import Noise
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 
 TASK = simulate(2_400, seed=0)
 Y = (TASK.y - 50) / 20

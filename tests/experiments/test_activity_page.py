@@ -13,8 +13,9 @@ import pytest
 from rdeepsense.cli.serving import server_of
 from rdeepsense.deploy.web.wasm import wasm_compiler
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.activity_page import cut, make_page, recording
-from rdeepsense.experiments.tasks.simulate.hhar_log import CHANNELS, simulate_log
+from rdeepsense.paper.demo import cut, make_page, recording
+from rdeepsense.paper.tasks.hhar import LOG_CHANNELS as CHANNELS
+from rdeepsense.paper.tasks.hhar import simulate_log
 
 
 def test_a_log_goes_on_without_a_jump() -> None:

@@ -11,9 +11,9 @@ from rdeepsense import (
     RDeepSenseRegressor,
     SSPRegressor,
 )
+from rdeepsense.comparison.methods import by_family, parse, parse_all
+from rdeepsense.comparison.trial import build
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.build import build
-from rdeepsense.experiments.methods import by_family, parse, parse_all
 
 
 def test_families_share_one_model() -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from rdeepsense.comparison.statistics import REGRESSION, MethodScore
+from rdeepsense.comparison.trial import FamilyTrial
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.cell_file import read_cell, write_cell
-from rdeepsense.experiments.paper.cells import FinishedCell
-from rdeepsense.experiments.paper.trainings import AlphaTraining
-from rdeepsense.experiments.uci.statistics import REGRESSION, MethodScore
-from rdeepsense.experiments.uci.trial import FamilyTrial
+from rdeepsense.paper.cells import read_cell, write_cell
+from rdeepsense.paper.run import FinishedCell
+from rdeepsense.paper.scores import AlphaTraining
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))  # every digit in each of its nine other values
 KEY = {"dataset": "yacht", "split": 3, "arguments": {"hidden": [50], "alpha": "auto"}}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import rdeepsense
-from rdeepsense.experiments.code_digest import code_digest
-from rdeepsense.experiments.paper.cells import IRRELEVANT_CODE as OF_STUDIES
-from rdeepsense.experiments.uci.cells import IRRELEVANT_CODE as OF_BENCHMARKS
+from rdeepsense.paper.cells import code_digest
+from rdeepsense.paper.run import IRRELEVANT_CODE as OF_STUDIES
+from rdeepsense.paper.uci import IRRELEVANT_CODE as OF_BENCHMARKS
 
 
 def test_it_changes_with_the_code_that_counts(

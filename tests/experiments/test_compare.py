@@ -13,12 +13,12 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense._progress import Silent
+from rdeepsense.comparison import compare as compare_cells
+from rdeepsense.comparison import compare as comparison
+from rdeepsense.comparison.compare import FIGURES
+from rdeepsense.comparison.statistics import MethodScore
+from rdeepsense.comparison.trial import FamilyTrial
 from rdeepsense.errors import InputError
-from rdeepsense.experiments import compare as comparison
-from rdeepsense.experiments import compare_cells
-from rdeepsense.experiments.comparison import FIGURES
-from rdeepsense.experiments.uci.statistics import MethodScore
-from rdeepsense.experiments.uci.trial import FamilyTrial
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from rdeepsense.engines import Failure, Local, attempt
-from rdeepsense.experiments.cell_file import read_cell, write_cell
-from rdeepsense.experiments.kept_work import KeptWork, run_kept
+from rdeepsense.paper.cells import KeptWork, read_cell, run_kept, write_cell
 
 VERSION = ["1"]  # of "the code", on the machine that asks
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from rdeepsense.comparison.methods import METHODS, parse, parse_all
+from rdeepsense.comparison.trial import build
 from rdeepsense.errors import InputError, MissingExtraError
-from rdeepsense.experiments.build import build
-from rdeepsense.experiments.methods import METHODS, parse, parse_all
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from rdeepsense._records import LEFT_OUT, Record
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.records import LEFT_OUT, Record
 
 
 @dataclass(frozen=True)

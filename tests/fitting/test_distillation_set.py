@@ -11,7 +11,7 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense import metrics
-from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
+from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.fitting.distillation_set import NEIGHBOURS, QUANTILES, distillation_set
 
 TASK, TEST = simulate(400, seed=0), simulate(3_000, seed=1)

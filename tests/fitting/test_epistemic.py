@@ -13,7 +13,7 @@ from torch import nn
 
 import rdeepsense as rds
 from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor, metrics
-from rdeepsense.experiments.tasks.known_truth import kl_from_truth, simulate
+from rdeepsense.datasets import kl_from_truth, simulate
 from rdeepsense.modelfile import tensors as model_file
 
 TASK = simulate(400, seed=0)

@@ -21,9 +21,9 @@ from together import joint, together
 
 import rdeepsense as rds
 from rdeepsense.data.parquet import ParquetTable
+from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.engines import Ray
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
 from rdeepsense.fitting import joint_trainer
 from rdeepsense.fitting.joint_job import JointJob
 from rdeepsense.training.workers import Peers

@@ -22,8 +22,8 @@ from stopping import content
 from together import KillsItself, joint, together
 
 import rdeepsense as rds
+from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.errors import InputError, RDeepSenseError, TrainingError
-from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
 from rdeepsense.fitting import joint_trainer, ray_training
 from rdeepsense.fitting.joint_job import JointJob
 from rdeepsense.modelfile import tensors as model_file

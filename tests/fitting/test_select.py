@@ -17,7 +17,7 @@ from rdeepsense import (
     load,
     metrics,
 )
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 from rdeepsense.fitting import length_search
 from rdeepsense.fitting.candidates import (
     PAPER_ALPHAS,

@@ -12,10 +12,10 @@ import torch
 from stopping import content
 
 import rdeepsense as rds
+from rdeepsense.datasets import simulate
 from rdeepsense.engines import Failure, Local
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.estimators import network_estimator
-from rdeepsense.experiments.tasks.known_truth import simulate
 from rdeepsense.fitting import architecture_search
 from rdeepsense.fitting.spread import engine_for
 

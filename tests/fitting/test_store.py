@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
-from rdeepsense.experiments.tasks.known_truth import FEATURES, simulate
+from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.modelfile import tensors as model_file
 
 TASK = simulate(120, seed=0)

@@ -20,8 +20,8 @@ from rdeepsense.data import stream
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.data.stream import Moments, Reservoir
+from rdeepsense.datasets import FEATURES, kl_from_truth, simulate
 from rdeepsense.errors import CheckpointError, InputError
-from rdeepsense.experiments.tasks.known_truth import FEATURES, kl_from_truth, simulate
 from rdeepsense.fitting import stream_trainer
 from rdeepsense.training import loop
 

@@ -19,13 +19,13 @@ from fuzz.subject import Edit, Rng, Subject
 
 from rdeepsense.cli.columns import inputs_of, inspect
 from rdeepsense.cli.reading.table import read_table
+from rdeepsense.comparison.statistics import REGRESSION, MethodScore
+from rdeepsense.comparison.trial import FamilyTrial
 from rdeepsense.data.parquet import NUMBER, ParquetTable, numbers
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.cell_file import read_cell, write_cell
-from rdeepsense.experiments.tasks.unpack import unpack
-from rdeepsense.experiments.uci.datafile import load
-from rdeepsense.experiments.uci.statistics import REGRESSION, MethodScore
-from rdeepsense.experiments.uci.trial import FamilyTrial
+from rdeepsense.paper.cells import read_cell, write_cell
+from rdeepsense.paper.tasks.fetch import unpack
+from rdeepsense.paper.uci import load
 
 KEY = {"dataset": "yacht", "split": 3, "arguments": {"hidden": [50], "alpha": "auto"}}
 TRIAL = FamilyTrial(

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from rdeepsense import InputError, convert, networks
-from rdeepsense.experiments.tasks.hhar import spectra
 from rdeepsense.networks import DeepSense
 from rdeepsense.networks.deepsense import FrequencyResponse
+from rdeepsense.paper.tasks.hhar import spectra
 
 
 @pytest.mark.parametrize("interval", [1, 5, 12])

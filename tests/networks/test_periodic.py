@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 import rdeepsense as rds
+from rdeepsense.datasets import simulate
 from rdeepsense.dropout import DropoutLinear, convert
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks.known_truth import simulate
 from rdeepsense.networks import Periodic
 from rdeepsense.networks.periodic import PeriodicEmbedding
 

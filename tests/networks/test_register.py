@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 import rdeepsense as rds
 from rdeepsense import networks
+from rdeepsense.datasets import simulate
 from rdeepsense.errors import InputError, ModelFileError
-from rdeepsense.experiments.tasks.known_truth import simulate
 
 TASK = simulate(300, 0)
 SMALL: dict[str, Any] = {"epochs": 3, "random_state": 0, "verbose": False, "device": "cpu"}

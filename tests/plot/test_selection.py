@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rdeepsense import InputError, RDeepSenseRegressor, plot_selection
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 
 
 def selection(**changes: Any) -> SimpleNamespace:

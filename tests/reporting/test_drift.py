@@ -9,8 +9,7 @@ import pytest
 from made_predictions import classes, numbers
 
 from rdeepsense.distributions import Gaussian
-from rdeepsense.reporting.drift import find_drift, time_blocks
-from rdeepsense.reporting.subject import Subject
+from rdeepsense.reporting.subject import Subject, find_drift, time_blocks
 
 
 def test_the_place_of_a_step() -> None:

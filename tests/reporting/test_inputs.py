@@ -12,9 +12,7 @@ from rdeepsense.data.dates import Moments, value_of
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import Categorical, Gaussian
 from rdeepsense.fitting.fitted import Inputs
-from rdeepsense.reporting.dependence import dependence
-from rdeepsense.reporting.importance import importances
-from rdeepsense.reporting.inputs import InputNames, sample
+from rdeepsense.reporting.inputs import InputNames, dependence, importances, sample
 
 
 @dataclass

@@ -12,10 +12,10 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense import InputError
+from rdeepsense.comparison.baselines import HistBoosted
 from rdeepsense.distributions import Gaussian
-from rdeepsense.experiments.peers.hist_boosted import HistBoosted
 from rdeepsense.fitting.peer_record import Peers, check_peers
-from rdeepsense.reporting.peers import (
+from rdeepsense.reporting.baselines import (
     CONSTANT,
     OWN,
     TREES,
@@ -24,7 +24,7 @@ from rdeepsense.reporting.peers import (
     peers_table,
     simple_models,
 )
-from rdeepsense.reporting.peers import peers_words as words_of
+from rdeepsense.reporting.baselines import peers_words as words_of
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,15 @@ from made_predictions import classes, numbers
 from scipy import stats
 
 from rdeepsense.distributions import Categorical, Gaussian
-from rdeepsense.reporting.shares import by_class, by_group, by_time, by_value, moment, share_of
-from rdeepsense.reporting.subject import Subject
+from rdeepsense.reporting.subject import (
+    Subject,
+    by_class,
+    by_group,
+    by_time,
+    by_value,
+    moment,
+    share_of,
+)
 
 
 def test_the_share_and_its_band_by_hand() -> None:

@@ -13,7 +13,7 @@ import torch
 
 import rdeepsense as rds
 from rdeepsense import _files as folders
-from rdeepsense.experiments.cell_file import write_cell
+from rdeepsense.paper.cells import write_cell
 from rdeepsense.training.checkpoint import Checkpoint
 
 CALLS = ("fsync", "replace", "rename", "mkdir", "unlink")

@@ -19,7 +19,7 @@ PROGRAM = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 from rdeepsense import RDeepSenseRegressor, model_file
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
 
 whole, checkpoint, resumed = map(Path, sys.argv[1:])
 task = simulate(600, seed=0)

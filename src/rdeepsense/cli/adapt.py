@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense._records import plain
 from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.columns import check_known
 from rdeepsense.cli.inference import load_model, model_inputs
@@ -16,7 +17,6 @@ from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.scores import NAMES, Scores, check_shape, score_model
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table, write_json
 from rdeepsense.cli.window_log import labelled_windows
-from rdeepsense.experiments.records import plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,7 @@ from rdeepsense.errors import InputError, RDeepSenseError, require
 
 if TYPE_CHECKING:
     from rdeepsense.engines import Engine
-    from rdeepsense.experiments.uci.results import BenchmarkResults
+    from rdeepsense.paper.uci import BenchmarkResults
 
 METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
 MOST_SPLITS = 9_999
@@ -102,13 +102,17 @@ def run_uci(
 ) -> BenchmarkResults:
     """Do everything that `benchmark uci` does; return what it wrote to results.json."""
     require("matplotlib", "report")
+    from rdeepsense.comparison.methods import parse_all
     from rdeepsense.engines import Local
-    from rdeepsense.experiments.methods import parse_all
-    from rdeepsense.experiments.report.benchmark import benchmark_page
-    from rdeepsense.experiments.uci.datafile import find, load
-    from rdeepsense.experiments.uci.results import results_of
-    from rdeepsense.experiments.uci.run import cells_of, run_cells
-    from rdeepsense.experiments.uci.tables import tables_of
+    from rdeepsense.paper.uci import (
+        benchmark_page,
+        cells_of,
+        find,
+        load,
+        results_of,
+        run_cells,
+        tables_of,
+    )
 
     terminal = Terminal(quiet)
     chosen = parse_all(methods)

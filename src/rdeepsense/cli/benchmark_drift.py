@@ -17,7 +17,7 @@ from rdeepsense.errors import RDeepSenseError, require
 
 if TYPE_CHECKING:
     from rdeepsense.engines import Engine
-    from rdeepsense.experiments.drift.results import DriftResults
+    from rdeepsense.paper.drift import DriftResults
 
 DEFAULT = ("gas", "people", "pressure")
 PICTURE = "gas-stream"
@@ -64,11 +64,16 @@ def run_drift(
     """Do everything that `benchmark drift` does; return what it wrote to results.json."""
     require("matplotlib", "report")
     from rdeepsense.engines import Local
-    from rdeepsense.experiments.drift.cells import STUDIES, cells_of, run_cells
-    from rdeepsense.experiments.drift.results import results_of, tables_of
-    from rdeepsense.experiments.report.drift_page import drift_page
-    from rdeepsense.experiments.report.replay_figures import replay_figure
-    from rdeepsense.experiments.report.saving import save
+    from rdeepsense.pages.pictures import save
+    from rdeepsense.paper.drift import (
+        STUDIES,
+        cells_of,
+        drift_page,
+        results_of,
+        run_cells,
+        tables_of,
+    )
+    from rdeepsense.reporting.replay import replay_figure
 
     terminal = Terminal(quiet)
     cells = cells_of(data, tasks, seeds)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rdeepsense._records import Record
 from rdeepsense.cli.terminal import new_table
-from rdeepsense.experiments.records import Record
-from rdeepsense.reporting.per_target import by_target
+from rdeepsense.reporting.subject import by_target
 
 if TYPE_CHECKING:
     import numpy as np

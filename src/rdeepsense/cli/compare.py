@@ -100,9 +100,9 @@ def compare(
 
     Every method gets the same rows, and chooses what it leaves open on training rows alone.
     """
+    from rdeepsense.comparison.compare import compare as run
+    from rdeepsense.comparison.methods import parse_all
     from rdeepsense.engines import Local
-    from rdeepsense.experiments.compare import compare as run
-    from rdeepsense.experiments.methods import parse_all
 
     terminal = Terminal(quiet, json)
     chosen = parse_all(methods or _default_methods())

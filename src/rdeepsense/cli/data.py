@@ -15,7 +15,7 @@ from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
     from rdeepsense._progress import Progress
-    from rdeepsense.experiments.tasks.catalogue import Entry
+    from rdeepsense.paper.tasks.catalogue import Entry
 
 data = typer.Typer(help="Get the data of the paper's tasks.", no_args_is_help=True)
 
@@ -38,7 +38,7 @@ def fetch(
     The checksum of each file is recorded beside it at its first download, and compared at later
     ones. Archives are unpacked.
     """
-    from rdeepsense.experiments.tasks import catalogue
+    from rdeepsense.paper.tasks import catalogue
 
     entry = catalogue.find(task)
     run_fetch(entry, entry.addresses, out, sha256 or [], Terminal(quiet), long_progress(quiet))
@@ -53,8 +53,8 @@ def run_fetch(
     progress: Progress | None,
 ) -> None:
     """Do everything that `data fetch` does."""
-    from rdeepsense.experiments.tasks.fetch import fetch as download
-    from rdeepsense.experiments.tasks.unpack import unpack
+    from rdeepsense.paper.tasks.fetch import fetch as download
+    from rdeepsense.paper.tasks.fetch import unpack
 
     names = [address.rsplit("/", 1)[-1] for address in addresses]
     wanted = _checksums(sha256, names)
@@ -89,7 +89,8 @@ def prepare(
     quiet: Quiet = False,
 ) -> None:
     """Write one compact Parquet file with the inputs, targets and groups of a task."""
-    from rdeepsense.experiments.tasks import catalogue, prepared
+    from rdeepsense.paper.tasks import catalogue
+    from rdeepsense.paper.tasks import task as prepared
 
     entry = catalogue.find(task)
     options: dict[str, bool] = {}
@@ -114,7 +115,7 @@ def prepare(
 @contextmanager
 def fetch_hint(data: Path | None) -> Iterator[None]:
     """Say with the error of a folder without data which command fills it."""
-    from rdeepsense.experiments.tasks.catalogue import MissingDataError
+    from rdeepsense.paper.tasks.catalogue import MissingDataError
 
     try:
         yield

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rdeepsense.engines import Engine
-    from rdeepsense.experiments.paper.presets import Preset
-    from rdeepsense.experiments.paper.results import StudyResults
-    from rdeepsense.experiments.paper.task_results import TaskResults
-    from rdeepsense.experiments.sensor import SensorResults
+    from rdeepsense.paper.demo import SensorResults
+    from rdeepsense.paper.run import StudyResults
+    from rdeepsense.paper.scores import TaskResults
+    from rdeepsense.paper.study import Preset
 
 TASK = "NYCommute"  # its tail is what tells the methods apart
 GO_ON = """
@@ -80,7 +80,7 @@ def web_tour(out: Path, seed: int, terminal: Terminal, port: int, serve: bool) -
     """Train on simulated activities, write the page and serve it to this machine."""
     from rdeepsense.cli.serving import server_of
     from rdeepsense.deploy.web.wasm import wasm_compiler
-    from rdeepsense.experiments.activity_page import make_page
+    from rdeepsense.paper.demo import make_page
 
     make_folder(out)
     wasm_compiler()  # said before the training, not after it
@@ -109,9 +109,9 @@ def task_tour(
 ) -> StudyResults:
     """Run all methods on one simulated task and write the report; return its results."""
     make_folder(out)
-    from rdeepsense.experiments.paper.presets import PRESETS
-    from rdeepsense.experiments.paper.run import default_methods, run
-    from rdeepsense.experiments.report.reproduction import write
+    from rdeepsense.paper.report import write
+    from rdeepsense.paper.run import default_methods, run
+    from rdeepsense.paper.study import PRESETS
 
     size = preset or PRESETS["quick"]
     terminal.line(
@@ -129,9 +129,9 @@ def task_tour(
 
 def _methods(task: TaskResults) -> Table:
     """Return a row for one method of each family."""
-    from rdeepsense.experiments.report.cell_text import count, number
-    from rdeepsense.experiments.report.method_styles import representatives
-    from rdeepsense.experiments.report.task_tables import ours
+    from rdeepsense.pages.html import count, number
+    from rdeepsense.pages.pictures import representatives
+    from rdeepsense.paper.tables import ours
 
     note = (
         f"Mean ± standard error over test {task.grouped_by}s and trainings. Area: deviation "
@@ -153,8 +153,8 @@ def known_truth_tour(
     """Fit the sensor, draw and score it beside the truth; write figure, results and model."""
     require("matplotlib", "report")
     make_folder(out)
-    from rdeepsense.experiments.report.saving import save
-    from rdeepsense.experiments.sensor import fit_sensor
+    from rdeepsense.pages.pictures import save
+    from rdeepsense.paper.demo import fit_sensor
     from rdeepsense.plot.figures import known_truth
 
     terminal.line(
@@ -173,7 +173,7 @@ def known_truth_tour(
 
 def _table(results: SensorResults) -> Table:
     """Return a row for each figure, a column for each predictor, the truth's own figures first."""
-    from rdeepsense.experiments.sensor import PASSES
+    from rdeepsense.paper.demo import PASSES
 
     note = (
         f"A perfect model's deviation area is {results.deviation_floor:.4f} on average. "

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rdeepsense._records import plain
 from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.check import report_findings
@@ -22,7 +23,6 @@ from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, write_json
 from rdeepsense.cli.verdict import judged, report
 from rdeepsense.cli.window_log import evaluate_log
 from rdeepsense.errors import InputError, require
-from rdeepsense.experiments.records import plain
 
 
 def evaluate(
@@ -95,7 +95,7 @@ def evaluate(
         own = check(*pair, task="classification" if classes else "regression")
         report_findings(terminal, own.findings)
     if page is None:
-        from rdeepsense.reporting.peers import simple_models, trees_of
+        from rdeepsense.reporting.baselines import simple_models, trees_of
         from rdeepsense.reporting.verdict import Constant
 
         trees = None if pair is None else trees_of(simple_models(estimator, pair, inputs))

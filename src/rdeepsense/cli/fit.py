@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense._records import plain
 from rdeepsense._storage import Remote, path_or_url
 from rdeepsense.cli.budget import budget_line, budget_of, front_beside
 from rdeepsense.cli.choice import choice_lines
@@ -62,7 +63,6 @@ from rdeepsense.cli.workers import (
     workers_asked,
 )
 from rdeepsense.errors import InputError, require
-from rdeepsense.experiments.records import plain
 
 if TYPE_CHECKING:
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
@@ -321,7 +321,7 @@ def fit(
             )
         terminal.line(f"wrote {output}{' (replaced the file that was there)' if replaced else ''}")
         if plot is not None:
-            from rdeepsense.experiments.report.saving import save
+            from rdeepsense.pages.pictures import save
             from rdeepsense.plot.selection import plot_selection
 
             for path in save(plot_selection(model), plot):

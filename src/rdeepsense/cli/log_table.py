@@ -140,7 +140,7 @@ class LogTable:
 
     def score(self, terminal: Terminal, model: Estimator) -> ClosingScores:
         """Score the model on the windows of groups that no choice has seen."""
-        from rdeepsense.reporting.peers import compare, simple_models, trees_of
+        from rdeepsense.reporting.baselines import compare, simple_models, trees_of
         from rdeepsense.reporting.verdict import constants_of
 
         test, training = self.test, model.training_

@@ -241,7 +241,7 @@ class MemoryTable:
 
     def score(self, terminal: Terminal, model: Estimator) -> ClosingScores:
         """Score the model on the test rows, and print how many rows did what."""
-        from rdeepsense.reporting.peers import compare, simple_models, trees_of
+        from rdeepsense.reporting.baselines import compare, simple_models, trees_of
         from rdeepsense.reporting.verdict import constants_of
 
         test, group = self.test, self.group

@@ -72,8 +72,7 @@ def profile(
         if json != STDOUT:
             terminal.line(f"wrote {json}")
     if plot is not None:
-        from rdeepsense.experiments.report.profile_figure import plot_profile
-        from rdeepsense.experiments.report.saving import save
+        from rdeepsense.pages.pictures import plot_profile, save
 
         for path in save(plot_profile(found), plot):
             terminal.line(f"wrote {path}")

@@ -88,7 +88,7 @@ def replay(
         told = _replayed(estimator, inputs, y, label_every, coverage, state, quiet)
     told = replace(told, times=times, timed_by=time or "")
 
-    from rdeepsense.experiments.report.replay_page import replay_page, replay_table
+    from rdeepsense.reporting.replay import replay_page, replay_table
 
     terminal.table(rich_table(replay_table(told, WAYS)))
     if report is not None:

@@ -15,7 +15,7 @@ from rdeepsense.cli.terminal import Terminal, make_folder, new_table
 from rdeepsense.errors import InputError, RDeepSenseError, require
 
 if TYPE_CHECKING:
-    from rdeepsense.experiments.paper.run import StudyOutcome
+    from rdeepsense.paper.run import StudyOutcome
 
 
 def reproduce(
@@ -54,11 +54,11 @@ def reproduce(
     cluster DATA and OUT are folders that all machines see under the same paths.
     """
     require("matplotlib", "report")
-    from rdeepsense.experiments.paper.presets import preset as preset_named
-    from rdeepsense.experiments.paper.presets import tasks_named
-    from rdeepsense.experiments.paper.run import RESULTS, default_engine, run
-    from rdeepsense.experiments.report.reproduction import write
-    from rdeepsense.experiments.report.summary_tables import verdicts
+    from rdeepsense.paper.report import write
+    from rdeepsense.paper.run import RESULTS, default_engine, run
+    from rdeepsense.paper.study import preset as preset_named
+    from rdeepsense.paper.study import tasks_named
+    from rdeepsense.paper.tables import verdicts
 
     tasks, size = tasks_named(task), preset_named(preset)
     if data is not None and not data.is_dir():

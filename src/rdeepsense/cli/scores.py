@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rdeepsense._records import Record
 from rdeepsense.cli.terminal import new_table
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.records import Record
-from rdeepsense.reporting.per_target import by_target, standard_error
+from rdeepsense.reporting.subject import by_target, standard_error
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from rdeepsense.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rdeepsense.experiments.text_table import TextTable
+    from rdeepsense.pages.html import TextTable
 
 
 STDOUT = Path("-")

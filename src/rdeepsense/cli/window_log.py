@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rdeepsense._records import plain
 from rdeepsense._storage import Remote, is_url
 from rdeepsense.cli.by_group import report_groups
 from rdeepsense.cli.columns import some
@@ -17,7 +18,6 @@ from rdeepsense.cli.terminal import STDOUT, write_json
 from rdeepsense.cli.verdict import judged, report
 from rdeepsense.cli.writing import write_table
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.records import plain
 
 if TYPE_CHECKING:
     import polars as pl

@@ -17,8 +17,7 @@ from rdeepsense.data.splits import checked_times
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.reporting.per_target import by_target
-from rdeepsense.reporting.subject import Subject
+from rdeepsense.reporting.subject import Subject, by_target
 from rdeepsense.reporting.verdict import Constant, Verdict, judge_each
 from rdeepsense.status import Statuses
 

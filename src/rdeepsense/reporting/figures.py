@@ -1,7 +1,8 @@
-"""The pictures of a page: what a model says beside what was true, and where it is off."""
+"""Figures of a report and its table of scores."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,17 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rdeepsense import metrics, plot
+from rdeepsense.arrays import Floats
 from rdeepsense.distributions import Categorical
 from rdeepsense.errors import require
-from rdeepsense.experiments.report.pictures import Panel, Picture, finish, rows
 from rdeepsense.metrics.scores import risk_coverage
+from rdeepsense.pages.html import TextTable
+from rdeepsense.pages.pictures import Panel, Picture, finish, rows
 from rdeepsense.plot.figures import BLUE, GREY, INK, SMALL, VERMILION
-from rdeepsense.reporting.drift import find_drift
-from rdeepsense.reporting.shares import Share
-from rdeepsense.reporting.subject import Subject
+from rdeepsense.reporting.subject import Share, Subject, find_drift, standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# --------------------------------------------------------------------------------------------------
+# The pictures of a page: what a model says beside what was true, and where it is off
+# --------------------------------------------------------------------------------------------------
 
 SIZE = (4.8, 4.1)
 DEEPEST = 0.55  # opacity, over which letters can still be read in either scheme
@@ -223,3 +229,65 @@ def _confusion(axes: Axes, subject: Subject) -> None:
     axes.set_xlim(-0.55, len(labels) - 0.45)
     axes.tick_params(axis="x", length=0)
     axes.spines["bottom"].set_visible(False)
+
+
+# --------------------------------------------------------------------------------------------------
+# The figures of one target on labelled rows, with their errors and what they should be
+# --------------------------------------------------------------------------------------------------
+
+NUMBERS = {
+    "mae": "mean absolute error",
+    "rmse": "root mean squared error",
+    "nll": "negative log-likelihood (nats)",
+    "crps": "CRPS",
+    "coverage_90": "coverage of 90 % intervals",
+    "sharpness": "mean stated standard deviation",
+    "deviation_area": "deviation area",
+}
+CLASSES = {
+    "accuracy": "accuracy",
+    "f1": "F1, mean over classes",
+    "nll": "negative log-likelihood (nats)",
+    "brier": "Brier score (0 to 2)",
+    "ece": "expected calibration error",
+}
+IN_UNITS = ("mae", "rmse", "crps", "sharpness")
+SHARES = ("coverage_90", "accuracy")
+
+
+def figures_table(subject: Subject) -> TextTable:
+    """Return a line for each figure."""
+    found = metrics.evaluate(subject.dist, subject.y)
+    rows: dict[str, Floats] = {"nll": subject.nll}
+    rows |= {"mae": subject.loss, "coverage_90": subject.held.astype(float)}
+    rows["accuracy"] = rows["coverage_90"]
+    ideal = {"coverage_90": "90 %", "accuracy": f"{100 * subject.stated.mean():.1f} % is stated"}
+    if not subject.is_classes:
+        ideal["deviation_area"] = f"{found['deviation_floor']:.4f}"
+    lines = []
+    for key, name in (CLASSES if subject.is_classes else NUMBERS).items():
+        unit = f" ({subject.unit})" if key in IN_UNITS and subject.unit else ""
+        error = standard_error(rows[key], subject.groups) if key in rows else None
+        lines.append(
+            [f"{name}{unit}", with_error(found[key], error, key in SHARES), ideal.get(key, "")]
+        )
+    between = f", clustered by {subject.grouped_by}" if subject.groups is not None else ""
+    return TextTable(
+        f"{subject.name}: figures on {len(subject.truth):,} rows",
+        f"± one standard error{between}.",
+        ["figure", "value", "ideal"],
+        lines,
+    )
+
+
+def with_error(value: float, error: float | None, share: bool = False) -> str:
+    """Return a value to as many decimals as its error has with two digits."""
+    if not math.isfinite(value):
+        return "not finite"
+    factor, sign = (100.0, " %") if share else (1.0, "")
+    value = factor * value
+    if not error or not math.isfinite(error):
+        return f"{value:.4g}{sign}".replace("-", "−")
+    error = factor * error
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}{sign}".replace("-", "−")

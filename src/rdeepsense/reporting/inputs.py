@@ -1,16 +1,33 @@
-"""The inputs of a model by name, and some of a table's rows to ask the model about."""
+"""Inputs in a report: importance, partial dependence, the most surprising rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.data.dates import part_of, value_of, wave
+from rdeepsense.distributions import Categorical
+from rdeepsense.estimators.loading import Estimator
 from rdeepsense.fitting.fitted import Inputs
+from rdeepsense.pages.html import TextTable
+from rdeepsense.pages.pictures import GREEN, ORANGE, PURPLE, Panel, Picture, finish, rows
+from rdeepsense.plot.figures import BLUE, GREY, SMALL, VERMILION
+from rdeepsense.reporting.subject import LEVEL, Subject, moment, standard_error
+from rdeepsense.status import Statuses, status_words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+# --------------------------------------------------------------------------------------------------
+# The inputs of a model by name, and some of a table's rows to ask the model about
+# --------------------------------------------------------------------------------------------------
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -147,3 +164,301 @@ def sample(rows: int, most: int, seed: int) -> NDArray[Any]:
     if rows <= most:
         return np.arange(rows)
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
+# --------------------------------------------------------------------------------------------------
+# What a model goes by: how much worse its probabilities become where an input is shuffled
+#
+# The importance of an input is the mean over rows of NLL(row with the input of another row) -
+# NLL(row), in nats, over several shufflings; its error is the standard error over rows, between
+# groups where there are groups. Of windows a whole channel is shuffled, of dates all inputs that
+# are made of one column together. Inputs that say the same as others share their importance: each
+# alone may have little.
+# --------------------------------------------------------------------------------------------------
+
+SHUFFLES = 5
+PREDICTED = 400_000  # rows, at most, for all inputs together
+FEWEST, MOST = 200, 2_000  # rows that are asked about
+LARGEST = 1e6  # nats; a row that becomes impossible would hide all others
+
+
+@dataclass(frozen=True)
+class Importance:
+    """An input's importance and its standard error; of several columns the first names it."""
+
+    column: int
+    increase: float
+    error: float
+
+
+def importances(
+    model: Estimator,
+    rows: NDArray[Any],
+    truth: NDArray[Any],
+    groups: NDArray[Any] | None = None,
+    seed: int = 0,
+    together: Sequence[Sequence[int]] | None = None,
+) -> list[list[Importance]]:
+    """Return for each target the inputs, the most important first; truth is (rows[, targets]).
+
+    Columns that are one input come `together`; each is one of its own by default.
+    """
+    inputs = [(k,) for k in range(rows.shape[-1])] if together is None else together
+    most = int(np.clip(PREDICTED // (SHUFFLES * len(inputs)), FEWEST, MOST))
+    chosen = sample(len(rows), most, seed)
+    X, y = rows[chosen], truth[chosen]
+    between = None if groups is None else groups[chosen]
+    rng = np.random.default_rng(seed)
+    before = _nll(model, X, y)
+    found: list[list[Importance]] = [[] for _ in range(before.shape[1])]
+    for columns in map(list, inputs):
+        risen = np.zeros_like(before)
+        for _ in range(SHUFFLES):
+            changed = X.copy()
+            changed[..., columns] = X[rng.permutation(len(X))][..., columns]
+            risen += _nll(model, changed, y) - before
+        for target, own in enumerate(risen.T / SHUFFLES):
+            error = standard_error(own, between) or 0.0
+            found[target].append(Importance(columns[0], float(own.mean()), error))
+    return [sorted(own, key=lambda one: -one.increase) for own in found]
+
+
+def _nll(model: Estimator, X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the NLL of each row and target, bounded."""
+    nll = np.asarray(-model.predict_rows(X).log_prob(y), np.float64)
+    return np.clip(np.nan_to_num(nll, nan=LARGEST), -LARGEST, LARGEST).reshape(len(X), -1)
+
+
+# --------------------------------------------------------------------------------------------------
+# How predictions go along one input, all others as they are in the table (Friedman 2001)
+#
+# At each value v of an input, some rows have v in its place, and their predictions are averaged:
+# means with means, the lower ends of the 90 % intervals with lower ends, of classes probabilities.
+# Where inputs go together in the table, some of these rows are none that could be.
+# --------------------------------------------------------------------------------------------------
+
+ROWS, VALUES, MOST_LEVELS = 200, 17, 12
+ENDS = (0.02, 0.98)  # quantiles: what is rarer is not drawn
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Values of an input, and at each the averages: mean, low and high, or of each class."""
+
+    column: int
+    values: Floats
+    mean: Floats  # (values, targets), or (values, classes)
+    low: Floats | None
+    high: Floats | None
+    part: DatePart | None = None  # of a column of dates, along which it goes
+
+
+def dependence(
+    model: Estimator,
+    rows: NDArray[Any],
+    column: int,
+    is_level: bool,
+    seed: int = 0,
+    part: DatePart | None = None,
+) -> Dependence | None:
+    """Ask the model along one input, or a part of its dates; None where it does not vary."""
+    own = rows[:, column] if part is None else part.decoded(rows)
+    own = own[np.isfinite(own)]
+    if is_level:
+        levels, counts = np.unique(own[own >= 0], return_counts=True)
+        values = np.sort(levels[np.argsort(-counts, kind="stable")][:MOST_LEVELS])
+    else:
+        values = np.unique(np.quantile(own, np.linspace(*ENDS, VALUES))) if len(own) else own
+    if len(values) < 2:
+        return None
+    X = rows[sample(len(rows), ROWS, seed)]
+    asked = np.repeat(X[None], len(values), axis=0)
+    changed = {column: values}
+    if part is not None:
+        changed = dict(zip(part.columns, part.encoded(values), strict=True))
+    for k, made in changed.items():
+        asked[:, :, k] = made[:, None]
+    dist = model.predict_rows(asked.reshape(-1, X.shape[1]))
+    if isinstance(dist, Categorical):
+        return Dependence(column, values, _averaged(dist.probs, len(values)), None, None, part)
+    ends = dist.interval(LEVEL)
+    mean, low, high = (_averaged(np.asarray(one), len(values)) for one in (dist.mean, *ends))
+    return Dependence(column, values, mean, low, high, part)
+
+
+def _averaged(predicted: Floats, values: int) -> Floats:
+    shaped: Floats = predicted.reshape(values, -1, *(predicted.shape[1:] or (1,)))
+    return np.asarray(shaped.mean(axis=1))
+
+
+# --------------------------------------------------------------------------------------------------
+# The pictures of what a model goes by: importance of inputs, and predictions along them
+# --------------------------------------------------------------------------------------------------
+
+SHOWN = 15
+COLOURS = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (PURPLE, ":"), (ORANGE, (0, (5, 1))))
+
+
+def importance(
+    subject: Subject, found: Sequence[Importance], names: InputNames, prefix: str
+) -> Picture:
+    """Draw how much the NLL rises where an input is shuffled, with two standard errors."""
+    shown = found[:SHOWN]
+    more = f" The first {len(shown)} of {len(found)}." if len(found) > len(shown) else ""
+    first = names.names[shown[0].column]
+    draw = partial(_importance, found=shown, names=names)
+    return Picture(
+        f"{prefix}-importance",
+        f"{subject.name}: which inputs matter",
+        f"Increase in NLL when one input is shuffled (mean of {SHUFFLES} shuffles); bars are two "
+        f"standard errors over rows. Near 0 the input is unused or redundant.{more}",
+        "",
+        (Panel("", draw, (4.8, 1.3 + 0.27 * len(shown))),),
+        says=f"The most important input is {first}, {shown[0].increase:.3g} nats.",
+    )
+
+
+def along(
+    subject: Subject, found: Sequence[Dependence], names: InputNames, target: int, prefix: str
+) -> Picture:
+    """Draw the averaged predictions along each of some inputs, with their band."""
+    panels = tuple(
+        Panel(
+            names.named(one.column) if one.part is None else one.part.named,
+            partial(_along, subject=subject, found=one, names=names, target=target),
+            (4.3, 3.4),
+        )
+        for one in found
+    )
+    caption = (
+        "Probabilities of the most frequent classes, averaged over rows"
+        if subject.is_classes
+        else "Predicted mean, and between the ends of the 90 % intervals, averaged over rows"
+    )
+    return Picture(
+        f"{prefix}-along",
+        f"{subject.name}: predictions along the most important inputs",
+        f"{caption}, with one input set to each value and all others as they are. Along inputs "
+        "that go together, some of these rows could not be.",
+        "",
+        panels,
+        columns=2,
+        says=_span(found[0], names, target) if not subject.is_classes else "",
+    )
+
+
+def _span(found: Dependence, names: InputNames, target: int) -> str:
+    own = found.mean[:, target]
+    name = names.names[found.column] if found.part is None else found.part.named
+    return f"Along {name} the mean lies between {own.min():.3g} and {own.max():.3g}."
+
+
+def _importance(axes: Axes, found: Sequence[Importance], names: InputNames) -> None:
+    axes.axvline(0, color=GREY, linewidth=1)
+    for place, one in enumerate(found):
+        axes.errorbar(one.increase, place, xerr=2 * one.error, fmt="o", color=BLUE, markersize=5.5,
+                      capsize=3)  # fmt: skip
+    finish(axes, "rise of the NLL (nats)", grid="x")
+    rows(axes, [_cut(names.names[one.column]) for one in found])
+
+
+def _along(axes: Axes, subject: Subject, found: Dependence, names: InputNames, target: int) -> None:
+    part = found.part
+    levels = found.column in names.levels if part is None else part.is_level
+    values = found.values if part is None else np.array([part.shown(v) for v in found.values])
+    x = np.arange(len(found.values)) if levels else values
+    if found.low is None or found.high is None:
+        _probabilities(axes, subject, found, x, levels)
+    else:
+        low, mean, high = (own[:, target] for own in (found.low, found.mean, found.high))
+        if levels:
+            axes.errorbar(x, mean, yerr=np.stack([mean - low, high - mean]), fmt="o", color=BLUE,
+                          capsize=4)  # fmt: skip
+        else:
+            axes.fill_between(x, low, high, color=BLUE, alpha=0.25, linewidth=0)
+            axes.plot(x, mean, color=BLUE, linewidth=1.8)
+    finish(axes, "", subject.named if found.low is not None else "probability (%)")
+    if levels:
+        word = partial(names.words, found.column) if part is None else part.words
+        words = [_cut(word(value), 14) for value in found.values]
+        axes.set_xticks(x, words, rotation=35, ha="right", rotation_mode="anchor")
+
+
+def _probabilities(axes: Axes, subject: Subject, found: Dependence, x: Any, levels: bool) -> None:
+    classes: Any = getattr(subject.dist, "classes", None)
+    counts = np.bincount(np.asarray(subject.truth, np.int64), minlength=found.mean.shape[1])
+    common = np.sort(np.argsort(-counts, kind="stable")[: len(COLOURS)])
+    for (colour, dash), k in zip(COLOURS, common, strict=False):
+        label = _cut(str(k) if classes is None else str(classes[k]), 18)
+        style = {"marker": "o", "linestyle": "none"} if levels else {"linestyle": dash}
+        axes.plot(x, 100 * found.mean[:, k], color=colour, linewidth=1.8, label=label, **style)
+    axes.set_ylim(0, 101)
+    axes.legend(fontsize=SMALL, frameon=False, loc="best")
+
+
+def _cut(text: str, most: int = 28) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+# --------------------------------------------------------------------------------------------------
+# The rows that a model is most surprised by, with their inputs: look at these first
+# --------------------------------------------------------------------------------------------------
+
+SURPRISES_SHOWN, INPUTS = 10, 6
+
+
+def surprises(
+    subject: Subject,
+    rows: NDArray[Any],
+    names: InputNames,
+    order: Sequence[int],
+    statuses: Statuses,
+    numbers: NDArray[Any],
+) -> TextTable:
+    """Return the ten rows of the largest NLL; `order` are inputs, the most important first.
+
+    `numbers` are the rows' places in the table they come from.
+    """
+    worst = np.argsort(-subject.nll, kind="stable")[:SURPRISES_SHOWN]
+    shown = list(order)[:INPUTS]
+    said = ["truth", "most probable", "probability of the truth"]
+    if not subject.is_classes:
+        said = ["truth", "predicted", "90 % interval"]
+    header = ["row", *said, "NLL", "status"]
+    if subject.groups is not None:
+        header.append(subject.grouped_by)
+    if subject.time is not None:
+        header.append(subject.timed_by)
+    windows = rows.ndim == 3
+    header += [f"mean of {names.named(k)}" if windows else names.named(k) for k in shown]
+    status = status_words(statuses)
+    body = []
+    for row in worst:
+        cells = [f"{numbers[row]:,}", *_answer(subject, int(row)), f"{subject.nll[row]:.3g}"]
+        cells.append(status[row])
+        if subject.groups is not None:
+            cells.append(str(subject.groups[row]))
+        if subject.time is not None:
+            cells.append(moment(subject.time[row], subject.time))
+        values = rows[row].mean(axis=0) if windows else rows[row]
+        cells += [names.said(k, values) for k in shown]
+        body.append(cells)
+    more = len(order) - len(shown)
+    caption = (
+        "Rows are counted from 0. A wrong label, a sensor that failed or a kind of row that was "
+        "never trained on often stands here first."
+        + (f" The {len(shown)} most important inputs of {len(order)}." if more > 0 else "")
+    )
+    return TextTable("The most surprising rows", caption, header, body)
+
+
+def _answer(subject: Subject, row: int) -> list[str]:
+    if isinstance(subject.dist, Categorical):
+        probs, labels = subject.dist.probs[row], subject.dist.classes
+        top, true = int(np.argmax(probs)), int(subject.truth[row])
+        called = str(top) if labels is None else str(labels[top])
+        return [str(subject.y[row]), f"{called} ({100 * probs[top]:.0f} %)", f"{probs[true]:.2g}"]
+    low, high = (float(np.asarray(end)[row]) for end in subject.dist.interval(LEVEL))
+    mean = float(np.asarray(subject.dist.mean)[row])
+    texts = [f"{float(subject.truth[row]):.4g}", f"{mean:.4g}", f"{low:.4g} to {high:.4g}"]
+    return [text.replace("-", "−") for text in texts]

@@ -45,14 +45,24 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from rdeepsense import calibration
+from rdeepsense._records import Record
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.data.findings import Finding
 from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian
-from rdeepsense.experiments.records import Record
-from rdeepsense.reporting.drift import Drift, find_drift, time_blocks
-from rdeepsense.reporting.per_target import by_target, standard_error
-from rdeepsense.reporting.shares import Share, by_group, by_time, moment, share_of
-from rdeepsense.reporting.subject import LEVEL, Subject
+from rdeepsense.reporting.subject import (
+    LEVEL,
+    Drift,
+    Share,
+    Subject,
+    by_group,
+    by_target,
+    by_time,
+    find_drift,
+    moment,
+    share_of,
+    standard_error,
+    time_blocks,
+)
 from rdeepsense.status import DOUBTS, Statuses, status_words
 
 if TYPE_CHECKING:

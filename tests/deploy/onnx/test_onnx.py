@@ -24,6 +24,7 @@ from onnx.reference import ReferenceEvaluator
 from torch import Tensor, nn
 
 import rdeepsense as rds
+from rdeepsense.datasets import simulate
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.layers import DenseLayer
 from rdeepsense.deploy.folded.model import Folded
@@ -34,7 +35,6 @@ from rdeepsense.deploy.onnx.runner import OnnxRunner
 from rdeepsense.deploy.prepare import prepare
 from rdeepsense.errors import InputError, MissingExtraError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
-from rdeepsense.experiments.tasks.known_truth import simulate
 from rdeepsense.networks import DeepSense
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))  # 200 models, up to 700 wide, 300 in- and outputs

@@ -16,9 +16,10 @@ import rdeepsense as rds
 from rdeepsense.cli.serving import server_of
 from rdeepsense.deploy.web.wasm import wasm_compiler
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.activity_page import cut
-from rdeepsense.experiments.tasks.simulate.hhar_log import UNITS, simulate_log
 from rdeepsense.networks import DeepSense
+from rdeepsense.paper.demo import cut
+from rdeepsense.paper.tasks.hhar import LOG_UNITS as UNITS
+from rdeepsense.paper.tasks.hhar import simulate_log
 
 FIT: dict[str, Any] = {"hidden": (16, 16), "epochs": 3, "random_state": 0, "verbose": False}
 FIT |= {"effort": "quick", "drop_prob": 0.1, "alpha": 0.5}

@@ -97,8 +97,8 @@ def test_a_small_dense_page_has_at_most_60_kb(compiler: Any, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_deepsense_s_page_has_at_most_250_kb(compiler: Any, tmp_path: Path) -> None:
-    from rdeepsense.experiments.activity_page import cut
-    from rdeepsense.experiments.tasks.simulate.hhar_log import simulate_log
+    from rdeepsense.paper.demo import cut
+    from rdeepsense.paper.tasks.hhar import simulate_log
 
     train = cut(simulate_log(range(1), 6.0, 0))
     model = rds.RDeepSenseClassifier(**(FIT | {"epochs": 1}), network=DeepSense())

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import rdeepsense as rds
 from rdeepsense.adaptation.corrections import ClassPrior, first_of_each
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.activity_page import cut
-from rdeepsense.experiments.tasks.simulate.hhar_log import simulate_log
+from rdeepsense.paper.demo import cut
+from rdeepsense.paper.tasks.hhar import simulate_log
 
 pytestmark = pytest.mark.slow
 

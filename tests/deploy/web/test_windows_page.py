@@ -11,8 +11,9 @@ import pytest
 from deploy.watched import without_novelty
 
 import rdeepsense as rds
-from rdeepsense.experiments.tasks.simulate.hhar_log import CHANNELS, simulate_log
 from rdeepsense.networks import DeepSense
+from rdeepsense.paper.tasks.hhar import LOG_CHANNELS as CHANNELS
+from rdeepsense.paper.tasks.hhar import simulate_log
 
 Page = Callable[..., Path]
 START = "Start the sensors"

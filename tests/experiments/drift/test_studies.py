@@ -12,11 +12,17 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.drift import gas, new_people
-from rdeepsense.experiments.drift.files import columns, digest, hapt_recordings, pressure_windows
-from rdeepsense.experiments.drift.people import People
-from rdeepsense.experiments.drift.trial import DriftTrial
 from rdeepsense.live.replay import WAYS, replay
+from rdeepsense.paper import drift as gas
+from rdeepsense.paper import drift as new_people
+from rdeepsense.paper.drift import (
+    DriftTrial,
+    People,
+    columns,
+    digest,
+    hapt_recordings,
+    pressure_windows,
+)
 
 
 def small(kind: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +42,7 @@ def test_gas_is_the_replay_of_later_batches(
     (tmp_path / "gassen").mkdir()
     pl.DataFrame(table).write_parquet(tmp_path / "gassen" / "uci270_drift.parquet")
     monkeypatch.setattr(gas, "RDeepSenseRegressor", small(rds.RDeepSenseRegressor))
-    trial = gas.study(tmp_path, 3)
+    trial = gas.study_gas(tmp_path, 3)
     found = {(score.way, score.labels): score.figures for score in trial.scores}
     both = [(way, words) for words in ("all", "1 in 10") for way in WAYS]
     assert list(found) == [*both, ("live", "none")]

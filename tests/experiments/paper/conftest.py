@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rdeepsense.experiments.paper.presets import PRESETS, Preset
+from rdeepsense.paper.study import PRESETS, Preset
 
 
 @pytest.fixture

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rdeepsense.experiments.paper import rules
-from rdeepsense.experiments.paper.claims import CLAIMS, RDS, claims_of
-from rdeepsense.experiments.paper.evidence import NO, OPEN, YES, Difference, Evidence
-from rdeepsense.experiments.paper.presets import ALPHAS, METHODS, TASKS
-from rdeepsense.experiments.paper.study import PartSizes
-from rdeepsense.experiments.paper.task_results import AlphaPoint, MethodResults, TaskResults
-from rdeepsense.experiments.paper.trainings import PredictionCost
+from rdeepsense.paper import claims as rules
+from rdeepsense.paper.claims import CLAIMS, NO, OPEN, RDS, YES, Difference, Evidence, claims_of
+from rdeepsense.paper.scores import AlphaPoint, MethodResults, PredictionCost, TaskResults
+from rdeepsense.paper.study import ALPHAS, METHODS, TASKS, PartSizes
 
 # A block effect that all methods share: 50 quantiles of a Gaussian, shuffled.
 BLOCKS = 0.01 * stats.norm.ppf((np.arange(50) * 7 % 50 + 0.5) / 50)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rdeepsense import Categorical, Gaussian
-from rdeepsense.experiments.paper.faults import reactions
-from rdeepsense.experiments.paper.study import Parts
-from rdeepsense.experiments.tasks.faults import FAULTS
-from rdeepsense.experiments.tasks.task import Split, Task
+from rdeepsense.paper.fits import reactions
+from rdeepsense.paper.study import Parts
+from rdeepsense.paper.tasks.faults import FAULTS
+from rdeepsense.paper.tasks.task import Split, Task
 
 
 def parts_of(classes: tuple[str, ...] = ()) -> Parts:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rdeepsense.experiments.paper.jackknife import block_sums, blocks, leave_one_out, standard_error
+from rdeepsense.paper.scores import block_sums, blocks, leave_one_out, standard_error
 
 
 def test_blocks() -> None:

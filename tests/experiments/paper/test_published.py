@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rdeepsense.experiments.paper.presets import METHODS, TASKS
-from rdeepsense.experiments.paper.published import DATA, figure
+from rdeepsense.paper.study import METHODS, TASKS
+from rdeepsense.paper.tables import DATA, figure
 
 
 @pytest.mark.parametrize(

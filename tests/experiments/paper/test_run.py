@@ -16,11 +16,10 @@ import pytest
 
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, TrainingError
-from rdeepsense.experiments.paper import fits, run
-from rdeepsense.experiments.paper import study as study_module
-from rdeepsense.experiments.paper.presets import ALPHAS, METHODS, TASKS, Preset, preset, tasks_named
-from rdeepsense.experiments.paper.study import Study
-from rdeepsense.experiments.tasks.faults import FAULTS
+from rdeepsense.paper import fits, run
+from rdeepsense.paper import study as study_module
+from rdeepsense.paper.study import ALPHAS, METHODS, TASKS, Preset, Study, preset, tasks_named
+from rdeepsense.paper.tasks.faults import FAULTS
 
 pytestmark = pytest.mark.slow
 
@@ -238,7 +237,7 @@ def test_names() -> None:
 
 
 def test_reading_finished_cells_needs_no_torch(tiny: Preset, tmp_path: Path) -> None:
-    code = "import sys, rdeepsense.experiments.paper.run; sys.exit('torch' in sys.modules)"
+    code = "import sys, rdeepsense.paper.run; sys.exit('torch' in sys.modules)"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

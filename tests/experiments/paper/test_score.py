@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from rdeepsense import Categorical, Gaussian, metrics
-from rdeepsense.experiments.paper.jackknife import standard_error
-from rdeepsense.experiments.paper.score import KEPT, examples, rounded, score
-from rdeepsense.experiments.paper.study import Parts
-from rdeepsense.experiments.tasks.task import Split, Task
+from rdeepsense.paper.scores import KEPT, examples, rounded, score, standard_error
+from rdeepsense.paper.study import Parts
+from rdeepsense.paper.tasks.task import Split, Task
 
 
 def parts_of(y: np.ndarray, groups: np.ndarray | None = None, **more: Any) -> Parts:

@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
-from rdeepsense.experiments.paper.score import CalibrationCurve
-from rdeepsense.experiments.paper.seeds import alpha_over_seeds, combined, method_over_seeds
-from rdeepsense.experiments.paper.trainings import AlphaTraining, MethodTraining
+from rdeepsense.paper.scores import (
+    AlphaTraining,
+    CalibrationCurve,
+    MethodTraining,
+    alpha_over_seeds,
+    combined,
+    method_over_seeds,
+)
 
 
 def test_both_sources_add_up() -> None:

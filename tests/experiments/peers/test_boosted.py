@@ -13,12 +13,11 @@ from sklearn.tree import DecisionTreeRegressor
 import rdeepsense as rds
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Scale, Temperature
+from rdeepsense.comparison.baselines import Boosted, BoostedPeer, NGBoost, Rows
+from rdeepsense.comparison.trial import PEERS
 from rdeepsense.data.rows import FitRows
 from rdeepsense.errors import InputError, TrainingError
 from rdeepsense.estimators import base
-from rdeepsense.experiments.contender import PEERS
-from rdeepsense.experiments.peers.boosted import Boosted, BoostedPeer, Rows
-from rdeepsense.experiments.peers.ngboost import NGBoost
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:
@@ -172,7 +171,7 @@ class TestBreakdown:
             Normal=None,
             default_tree_learner=DecisionTreeRegressor(),
         )
-        monkeypatch.setattr("rdeepsense.experiments.peers.ngboost.require", lambda *_: library)
+        monkeypatch.setattr("rdeepsense.comparison.baselines.require", lambda *_: library)
         monkeypatch.setattr(NGBoost, "_moments", lambda _, X: (X[:, 0], np.ones(len(X))))
         return NGBoost("regression", 0).fit(X, Y)
 

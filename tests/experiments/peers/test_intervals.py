@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rdeepsense import Gaussian, metrics
+from rdeepsense.comparison.own_model import UNKNOWN, Intervals
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.peers.intervals import UNKNOWN, Intervals
 
 
 def drawn(rng: np.random.Generator) -> tuple[Gaussian, np.ndarray]:

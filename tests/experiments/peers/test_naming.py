@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
+from rdeepsense.comparison.methods import METHODS, methods_of
 from rdeepsense.errors import InputError, MissingExtraError
-from rdeepsense.experiments.methods import METHODS
-from rdeepsense.experiments.peers.naming import methods_of
 
 
 class Forest:

@@ -14,9 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rdeepsense as rds
+from rdeepsense.comparison.own_model import Intervals, OwnModel
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.peers.intervals import Intervals
-from rdeepsense.experiments.peers.own_model import OwnModel
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from rdeepsense import metrics
+from rdeepsense.comparison import own_model as stated
+from rdeepsense.comparison.own_model import Frozen
 from rdeepsense.distributions import Categorical, Gaussian, StudentT
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.peers import stated
-from rdeepsense.experiments.peers.frozen import Frozen
 
 MEAN, STD = np.array([1.0, 2.0, -3.0]), np.array([0.5, 1.0, 2.0])
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rdeepsense.experiments.paper.results import StudyResults
-from rdeepsense.experiments.report.method_styles import representatives
-from rdeepsense.experiments.report.reproduction import write
+from rdeepsense.pages.pictures import representatives
+from rdeepsense.paper.report import write
+from rdeepsense.paper.run import StudyResults
 
 LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.95, 0.99, 0.995, 0.999]
 # Passes, how wide the intervals are (1 is right), and how good the mean is (1 is the best).

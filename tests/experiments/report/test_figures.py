@@ -11,8 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import rdeepsense as rds
-from rdeepsense.experiments.report.saving import save
-from rdeepsense.experiments.tasks.known_truth import simulate
+from rdeepsense.datasets import simulate
+from rdeepsense.pages.pictures import save
 from rdeepsense.plot.figures import Slice, known_truth
 
 

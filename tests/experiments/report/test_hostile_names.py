@@ -13,15 +13,13 @@ from markdown_it import MarkdownIt
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from rdeepsense.experiments.paper.results import StudyResults
-from rdeepsense.experiments.report.comparison import comparison_figure
-from rdeepsense.experiments.report.document import sections
-from rdeepsense.experiments.report.markdown import markdown
-from rdeepsense.experiments.report.page import report_page
-from rdeepsense.experiments.report.pictures import Picture, inline_svg, whole
-from rdeepsense.experiments.report.profile_figure import plot_profile
-from rdeepsense.experiments.tasks.known_truth import simulate
-from rdeepsense.experiments.uci.statistics import Estimate, PooledArea, Summary
+from rdeepsense.comparison.page import comparison_figure
+from rdeepsense.comparison.statistics import Estimate, PooledArea, Summary
+from rdeepsense.datasets import simulate
+from rdeepsense.pages.page import report_page
+from rdeepsense.pages.pictures import Picture, inline_svg, plot_profile, whole
+from rdeepsense.paper.report import markdown, sections
+from rdeepsense.paper.run import StudyResults
 from rdeepsense.plot.figures import Slice, known_truth, literal
 from rdeepsense.plot.selection import plot_selection
 

@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from rdeepsense.experiments.report.replay_figures import replay_picture, rolling, window_of
-from rdeepsense.experiments.report.replay_page import replay_page, replay_table
 from rdeepsense.live.replay import WAYS, Replayed, Told
+from rdeepsense.reporting.replay import (
+    replay_page,
+    replay_picture,
+    replay_table,
+    rolling,
+    window_of,
+)
 
 
 def stream(alarm: int | None) -> Replayed:

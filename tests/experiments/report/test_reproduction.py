@@ -17,27 +17,35 @@ from matplotlib.figure import Figure
 
 from rdeepsense._files import write_whole
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.paper.claims import ClaimVerdict
-from rdeepsense.experiments.paper.results import StudyResults
-from rdeepsense.experiments.paper.task_results import TaskResults
-from rdeepsense.experiments.paper.trainings import EnergySource
-from rdeepsense.experiments.report import reproduction
-from rdeepsense.experiments.report.alpha_figures import alpha_study
-from rdeepsense.experiments.report.blocks import Text
-from rdeepsense.experiments.report.calibration_panels import calibration
-from rdeepsense.experiments.report.cell_text import area, choices, number, span
-from rdeepsense.experiments.report.cost_figures import cost, quality
-from rdeepsense.experiments.report.document import sections
-from rdeepsense.experiments.report.fault_figures import answered, fault_map, flagged
-from rdeepsense.experiments.report.markdown import markdown, plain
-from rdeepsense.experiments.report.method_styles import representatives, style
-from rdeepsense.experiments.report.page import report_page
-from rdeepsense.experiments.report.pictures import Picture, whole
-from rdeepsense.experiments.report.reproduction import write
-from rdeepsense.experiments.report.risk_figures import groups, risk_coverage
-from rdeepsense.experiments.report.spread_figures import spread
-from rdeepsense.experiments.report.summary_tables import datasets, glance, measurements, verdicts
-from rdeepsense.experiments.report.task_tables import beyond, costs, paper_table
+from rdeepsense.pages.html import area, choices, number, span
+from rdeepsense.pages.page import Text, report_page
+from rdeepsense.pages.pictures import Picture, representatives, style, whole
+from rdeepsense.paper import report as reproduction
+from rdeepsense.paper.claims import ClaimVerdict
+from rdeepsense.paper.figures import (
+    alpha_study,
+    answered,
+    calibration,
+    cost,
+    fault_map,
+    flagged,
+    groups,
+    quality,
+    risk_coverage,
+    spread,
+)
+from rdeepsense.paper.report import markdown, plain, sections, write
+from rdeepsense.paper.run import StudyResults
+from rdeepsense.paper.scores import EnergySource, TaskResults
+from rdeepsense.paper.tables import (
+    beyond,
+    costs,
+    datasets,
+    glance,
+    measurements,
+    paper_table,
+    verdicts,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import io
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import bpest
+from rdeepsense.paper.tasks import bpest
 
 Waves = NDArray[np.float64]
 

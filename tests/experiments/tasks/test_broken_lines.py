@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks.broken_lines import (
+from rdeepsense.paper.tasks.task import (
     fields,
     number,
     one_of,

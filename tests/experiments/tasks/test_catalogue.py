@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import catalogue, prepared
+from rdeepsense.paper.tasks import catalogue
+from rdeepsense.paper.tasks import task as prepared
 
 TRIPS = (
     "tpep_pickup_datetime,tpep_dropoff_datetime,pickup_longitude,pickup_latitude,"
@@ -22,7 +23,7 @@ def test_names_are_found_in_any_case() -> None:
         entry = catalogue.find(name.upper())
         assert entry is catalogue.find(name.lower())
         assert entry.name == name
-        assert entry.load.__module__ == f"rdeepsense.experiments.tasks.{entry.folder}"
+        assert entry.load.__module__ == f"rdeepsense.paper.tasks.{entry.folder}"
         assert all(address.startswith("https://") for address in entry.addresses)
     with pytest.raises(InputError, match="'taxi' is unknown; accepted: BPEst, NYCommute, GasSen"):
         catalogue.find("taxi")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import faults, hhar
-from rdeepsense.experiments.tasks.faults import FAULTS, Sensors, inject
-from rdeepsense.experiments.tasks.simulate import hhar as simulated_hhar
+from rdeepsense.paper.tasks import faults, hhar
+from rdeepsense.paper.tasks import hhar as simulated_hhar
+from rdeepsense.paper.tasks.faults import FAULTS, Sensors, inject
 
 TABLE = np.array([[1.0, 10.0, 100.0], [2.0, 20.0, 300.0], [3.0, 30.0, 500.0]], np.float32)
 WINDOWS = np.arange(12.0, dtype=np.float32).reshape(2, 3, 2) + 1  # 2 rows, 3 samples, 2 channels

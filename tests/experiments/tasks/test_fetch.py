@@ -16,8 +16,8 @@ from threading import Thread
 import pytest
 
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.experiments.tasks import fetch as module
-from rdeepsense.experiments.tasks.fetch import fetch
+from rdeepsense.paper.tasks import fetch as module
+from rdeepsense.paper.tasks.fetch import fetch
 
 CONTENT = bytes(range(256)) * 4000  # a megabyte
 

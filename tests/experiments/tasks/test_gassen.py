@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks.gassen import load
+from rdeepsense.paper.tasks.gassen import load
 
 TITLES = "Time (seconds), {} conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) \n"
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import hhar
+from rdeepsense.paper.tasks import hhar
 
 HEADER = "Index,Arrival_Time,Creation_Time,x,y,z,User,Model,Device,gt"
 EPOCH = 1_424_696_633_908  # ms, the first arrival in the published files

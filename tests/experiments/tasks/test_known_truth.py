@@ -14,9 +14,9 @@ from torch import Tensor
 
 from rdeepsense import RDeepSenseRegressor, metrics, scoring
 from rdeepsense import dropout as recipe
+from rdeepsense.datasets import KnownTruth, kl_from_truth, simulate
 from rdeepsense.distributions import Gaussian
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks.known_truth import KnownTruth, kl_from_truth, simulate
 from rdeepsense.heads import Head
 from rdeepsense.heads.gaussian import GaussianHead, GaussianParams
 from rdeepsense.training import bank

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import io
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import matlab
+from rdeepsense.paper.tasks import bpest as matlab
 
 Matrix = NDArray[np.generic]
 WAVES = np.sin(np.arange(60_000.0)).reshape(3, 20_000)

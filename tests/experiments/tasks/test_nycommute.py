@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import zones
-from rdeepsense.experiments.tasks.nycommute import load
+from rdeepsense.paper.tasks import nycommute as zones
+from rdeepsense.paper.tasks.nycommute import load
 
 YELLOW = (
     "VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,trip_distance,"

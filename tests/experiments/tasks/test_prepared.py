@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import prepared
-from rdeepsense.experiments.tasks.task import Task
+from rdeepsense.paper.tasks import task as prepared
+from rdeepsense.paper.tasks.task import Task
 
 
 def task(y: Any, **changes: Any) -> Task:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks import unpack as module
-from rdeepsense.experiments.tasks.unpack import unpack
+from rdeepsense.paper.tasks import fetch as module
+from rdeepsense.paper.tasks.fetch import unpack
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
 

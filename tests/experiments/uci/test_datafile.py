@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.uci.datafile import find, load
+from rdeepsense.paper.uci import find, load
 
 
 def test_layout(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rdeepsense.experiments.uci.published import DEEP_ENSEMBLES, MC_DROPOUT, PUBLISHED
+from rdeepsense.paper.uci import DEEP_ENSEMBLES, MC_DROPOUT, PUBLISHED
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,14 @@ import scipy
 
 from rdeepsense._progress import Silent
 from rdeepsense.arrays import Floats
+from rdeepsense.comparison.baselines import BoostedPeer, Rows
+from rdeepsense.comparison.methods import FAMILIES, parse_all
+from rdeepsense.comparison.trial import PEERS, run_trial
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, TrainingError
-from rdeepsense.experiments.code_digest import code_digest
-from rdeepsense.experiments.contender import PEERS
-from rdeepsense.experiments.methods import FAMILIES, parse_all
-from rdeepsense.experiments.peers.boosted import BoostedPeer, Rows
-from rdeepsense.experiments.uci import cells as cells_module
-from rdeepsense.experiments.uci.cells import BenchmarkCell
-from rdeepsense.experiments.uci.datafile import find, load
-from rdeepsense.experiments.uci.run import cells_of, run_cells
-from rdeepsense.experiments.uci.trial import run_trial
+from rdeepsense.paper import uci as cells_module
+from rdeepsense.paper.cells import code_digest
+from rdeepsense.paper.uci import BenchmarkCell, cells_of, find, load, run_cells
 
 METHODS = ("RDeepSense-quick", "MCDrop-3-paper", "SSP-1", "SSP-2")
 

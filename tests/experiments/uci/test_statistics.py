@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rdeepsense import Gaussian, metrics
-from rdeepsense.experiments.methods import parse
-from rdeepsense.experiments.uci.statistics import (
+from rdeepsense.comparison.methods import parse
+from rdeepsense.comparison.statistics import (
     CLASSIFICATION,
     MethodScore,
     SplitScore,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from stopping import Steps
 
+from rdeepsense.comparison.methods import parse_all
+from rdeepsense.comparison.trial import FamilyTrial, run_trial, watched
 from rdeepsense.errors import InterruptedTraining
-from rdeepsense.experiments.methods import parse_all
-from rdeepsense.experiments.uci.trial import FamilyTrial, run_trial, watched
 from rdeepsense.training import loop
 
 

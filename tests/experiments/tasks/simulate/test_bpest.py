@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import least_squares
 
 from rdeepsense.distributions import Gaussian
-from rdeepsense.experiments.tasks.simulate import bpest
-from rdeepsense.experiments.tasks.task import Task
+from rdeepsense.paper.tasks import bpest
+from rdeepsense.paper.tasks.task import Task
 
 TASK = bpest.simulate(2_000, 0)
 
@@ -78,7 +78,7 @@ def test_a_beat_rises_faster_than_it_falls() -> None:
 def test_the_ppg_tells_the_window() -> None:
     """The truth is one given the PPG only if the PPG determines what it depends on."""
     rng = np.random.default_rng(0)
-    window = bpest.windows(np.arange(10), rng)
+    window = bpest.simulated_windows(np.arange(10), rng)
     waves = bpest.ppg(window).astype(np.float32)
     for row, wave in enumerate(waves):
         real = np.array([part[row] for part in window])

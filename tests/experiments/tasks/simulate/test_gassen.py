@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from rdeepsense.distributions import StudentT
-from rdeepsense.experiments.tasks.simulate import gassen
+from rdeepsense.paper.tasks import gassen
 
 TASK = gassen.simulate(20_000, 3)
 

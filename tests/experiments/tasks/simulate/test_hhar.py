@@ -8,8 +8,8 @@ from scipy.optimize import least_squares
 
 from rdeepsense import metrics
 from rdeepsense.distributions import Categorical
-from rdeepsense.experiments.tasks.hhar import spectra
-from rdeepsense.experiments.tasks.simulate import hhar
+from rdeepsense.paper.tasks import hhar
+from rdeepsense.paper.tasks.hhar import spectra
 
 
 def movements(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +80,7 @@ def test_thirty_users_with_all_activities() -> None:
 def test_windows_show_gravity_and_cadence() -> None:
     # Pitch 0.3, no roll, 2 Hz, gain 1.1: the mean over whole cycles is gravity alone.
     theta = np.array([[np.log(2.0), np.log(3.0), 0.0, np.log(0.5), np.log(1.1), 0.3, 0.0]])
-    window = hhar.windows(theta, np.zeros(1))[0]
+    window = hhar.simulated_windows(theta, np.zeros(1))[0]
     cycles = window[:225]  # nine cycles of 25 samples
     gravity = 1.1 * 9.81 * np.array([np.sin(0.3), 0.0, np.cos(0.3)])
     assert cycles.mean(axis=0) == pytest.approx([*gravity, 0, 0, 0], abs=1e-9)
@@ -90,7 +90,7 @@ def test_windows_show_gravity_and_cadence() -> None:
 
 def features(latent: np.ndarray) -> np.ndarray:
     """The spectra in float64, without the logarithm, in which a search has false valleys."""
-    parts = hhar.windows(latent[None, :7], latent[7:])[0].reshape(20, 12, 6)
+    parts = hhar.simulated_windows(latent[None, :7], latent[7:])[0].reshape(20, 12, 6)
     terms = np.fft.rfft(parts, axis=1) / 12
     response = np.abs(terms)
     response[:, 0] = terms[:, 0].real
@@ -108,7 +108,7 @@ def test_the_spectra_tell_theta(rng: np.random.Generator) -> None:
     _, theta = hhar.movements(np.arange(6), rng)
     for real in theta:
         latent = np.append(real, rng.uniform(0, 2 * np.pi))
-        seen = without_logarithm(spectra(hhar.windows(latent[None, :7], latent[7:]))[0])
+        seen = without_logarithm(spectra(hhar.simulated_windows(latent[None, :7], latent[7:]))[0])
         assert features(latent) == pytest.approx(seen, abs=1e-5)
 
         def misfit(guess: np.ndarray, seen: np.ndarray = seen) -> np.ndarray:

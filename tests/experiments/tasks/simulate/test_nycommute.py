@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from rdeepsense.experiments.tasks.simulate import nycommute
-from rdeepsense.experiments.tasks.simulate.nycommute import BROKEN, TripMinutes
+from rdeepsense.paper.tasks import nycommute
+from rdeepsense.paper.tasks.nycommute import BROKEN, TripMinutes
 
 TASK = nycommute.simulate(100_000, 3)
 

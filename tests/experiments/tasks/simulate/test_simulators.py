@@ -11,9 +11,9 @@ import pytest
 from rdeepsense import metrics
 from rdeepsense.distributions import Categorical, Gaussian, StudentT
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks.simulate import SIMULATORS, kl_from_truth
-from rdeepsense.experiments.tasks.simulate.nycommute import TripMinutes
-from rdeepsense.experiments.tasks.task import Task
+from rdeepsense.paper.tasks.catalogue import SIMULATORS, kl_from_truth
+from rdeepsense.paper.tasks.nycommute import TripMinutes
+from rdeepsense.paper.tasks.task import Task
 
 SHAPES = {
     "BPEst": ((2_000, 250), (2_000, 250)),

@@ -7,8 +7,8 @@ import pytest
 
 from rdeepsense.distributions import Categorical, Gaussian
 from rdeepsense.errors import InputError
-from rdeepsense.experiments.tasks.simulate import kl_from_truth
-from rdeepsense.experiments.tasks.simulate.nycommute import TripMinutes
+from rdeepsense.paper.tasks.catalogue import kl_from_truth
+from rdeepsense.paper.tasks.nycommute import TripMinutes
 
 
 def test_gaussians_by_hand() -> None:

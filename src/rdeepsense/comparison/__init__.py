@@ -1,0 +1,1 @@
+"""Methods side by side on one data set: RDeepSense, its baselines and models of your own."""

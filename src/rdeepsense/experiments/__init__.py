@@ -1,1 +1,0 @@
-"""Studies on top of the library: methods, comparisons, UCI, the paper, its tasks, reports."""

@@ -1,1 +1,0 @@
-"""Models in life, on real data: sensors that drift, people and records never trained on."""

@@ -1,1 +1,0 @@
-"""Sensing tasks: inputs, targets and, where the data is simulated, the true distribution."""

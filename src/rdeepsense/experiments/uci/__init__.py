@@ -1,1 +1,0 @@
-"""Methods compared on data sets with fixed splits: trials, their statistics, resumable runs."""

@@ -1,0 +1,3 @@
+"""Sensing tasks: inputs, targets and, where the data is simulated, the true distribution."""
+
+from __future__ import annotations

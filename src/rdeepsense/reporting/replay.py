@@ -1,0 +1,233 @@
+"""The page of a replayed stream: a table, and coverage, error and width over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from rdeepsense.arrays import Floats
+from rdeepsense.comparison.page import STYLE
+from rdeepsense.errors import require
+from rdeepsense.live.replay import Replayed
+from rdeepsense.pages.html import TextTable, page, table
+from rdeepsense.pages.pictures import GRID, SCHEME, Panel, Picture, legend_below, svgs
+from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION, literal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --------------------------------------------------------------------------------------------------
+# A replayed stream over time: coverage, error and width, the frozen model beside the live one
+#
+# Lines are means over the latest rows. The band around the promised coverage is where 95 % of such
+# shares lie when every interval holds with the promised probability, row by row independently.
+# --------------------------------------------------------------------------------------------------
+
+SHOWN = {"frozen": (VERMILION, "--"), "live": (BLUE, "-")}
+PARTS, FEWEST = 12, 30  # a line's mean is over this part of the stream, and so many rows at least
+MOST_POINTS = 800
+BAND = 0.95
+TICKS = 4  # times at the axis
+PANELS = ("coverage", "error", "width")
+
+
+def window_of(rows: int) -> int:
+    """Return over how many of the latest rows lines are means."""
+    return min(rows, max(FEWEST, rows // PARTS))
+
+
+def rolling(values: Floats, window: int) -> tuple[Floats, Floats]:
+    """Return the mean of the latest `window` values that are numbers, and how many those are.
+
+    Row k has a mean once `window` rows have come and one of them has a value; else NaN.
+    """
+    known = ~np.isnan(values)
+    sums = np.cumsum(np.r_[0.0, np.where(known, values, 0.0)])
+    counts = np.cumsum(np.r_[0, known])
+    first = np.maximum(np.arange(1, len(values) + 1) - window, 0)
+    ends = np.arange(1, len(values) + 1)
+    count = np.where(ends >= window, counts[ends] - counts[first], 0).astype(np.float64)
+    mean = np.full(len(values), np.nan)
+    some = count > 0
+    mean[some] = (sums[ends] - sums[first])[some] / count[some]
+    return mean, count
+
+
+def replay_picture(found: Replayed, unit: str = "") -> Picture:
+    """Draw each panel as axes of its own, for a page."""
+    return Picture(
+        "replay",
+        "Over time",
+        "",
+        "",
+        tuple(
+            Panel("", partial(_draw, found=found, panel=name, unit=unit), (5.6, 3.4))
+            for name in PANELS
+        ),
+    )
+
+
+def replay_figure(found: Replayed, title: str, unit: str = "") -> Figure:
+    """Draw coverage and error side by side, as one picture."""
+    figure: Figure = require("matplotlib.figure", "report").Figure(
+        figsize=(10.5, 3.8), layout="constrained"
+    )
+    figure.suptitle(title, fontsize=LARGE, color=INK)
+    for axes, name in zip(figure.subplots(1, 2), PANELS, strict=False):
+        _draw(axes, found, name, unit)
+    return literal(figure)
+
+
+def _draw(axes: Axes, found: Replayed, panel: str, unit: str) -> None:
+    rows = len(found.labelled)
+    window = window_of(rows)
+    shown = np.unique(np.linspace(0, rows - 1, min(rows, MOST_POINTS)).astype(int))
+    count = rolling(found.ways["live"].held, window)[1]
+    if panel == "coverage":
+        _promise(axes, found.coverage, shown, count[shown])
+    for way, (colour, dash) in SHOWN.items():
+        told = found.ways[way]
+        values = {"coverage": told.held, "error": told.error, "width": told.width}[panel]
+        line = rolling(values, window)[0][shown]
+        axes.plot(shown + 1, line, color=colour, linestyle=dash, linewidth=1.8, label=way)
+    axes.set_xlim(0, rows)
+    bottom, top = axes.get_ylim()
+    if panel == "coverage":
+        axes.set_ylim(min(max(bottom, 0.0), 0.5), 1.02)
+    else:
+        axes.set_ylim(0, 1.08 * top)
+    if found.alarm is not None:
+        axes.axvline(found.alarm, color=INK, linestyle=":", linewidth=1.4, label="alarm")
+    _finish(axes, *_words(found, unit)[panel], window)
+    if found.times is not None:
+        _label_times(axes, found.times, found.timed_by)
+
+
+def _label_times(axes: Axes, times: NDArray[Any], name: str) -> None:
+    """Label rows by their times."""
+    rows = np.linspace(0, len(times) - 1, min(TICKS, len(times))).astype(int)
+    axes.set_xticks(rows + 1, [time_text(times[row]) for row in rows])
+    axes.set_xlabel(axes.get_xlabel().replace("row of the stream", name), fontsize=SMALL)
+
+
+def time_text(value: Any) -> str:  # Any: a number or numpy's date
+    """Return a time in words, a date without the midnight it begins with."""
+    if isinstance(value, np.datetime64):
+        return str(value.astype("datetime64[s]")).replace("T", " ").removesuffix(" 00:00:00")
+    return f"{float(value):.6g}"
+
+
+def _promise(axes: Axes, coverage: float, shown: Floats, count: Floats) -> None:
+    """Draw the promised share, and where it lies by chance alone."""
+    some = count > 0
+    ends: Callable[[float], Floats] = lambda p: (  # noqa: E731
+        binom.ppf(p, count[some], coverage) / count[some]
+    )
+    low, high = ends((1 - BAND) / 2), ends((1 + BAND) / 2)
+    axes.fill_between(shown[some] + 1, low, high, color=GREY, alpha=0.25, linewidth=0,
+                      label="by chance")  # fmt: skip
+    axes.axhline(coverage, color=GREY, linewidth=1.2)
+
+
+def _words(found: Replayed, unit: str) -> dict[str, tuple[str, str]]:
+    """Return title and label of each panel."""
+    percent, of = f"{100 * found.coverage:g} %", f", {unit}" if unit else ""
+    if found.is_classes:
+        return {
+            "coverage": (
+                f"Sets that contain the class, {percent} promised",
+                "share of rows",
+            ),
+            "error": ("Wrong answers", "share of rows"),
+            "width": ("Size of the set", "classes"),
+        }
+    return {
+        "coverage": (
+            f"Intervals that contain the value, {percent} promised",
+            "share of rows",
+        ),
+        "error": ("Error", f"mean absolute error{of}"),
+        "width": ("Width of the interval", f"mean width{of}"),
+    }
+
+
+def _finish(axes: Axes, title: str, y: str, window: int) -> None:
+    axes.set_title(title, fontsize=NORMAL, color=INK, loc="left")
+    axes.set_xlabel(f"row of the stream; means of the latest {window:,}", fontsize=SMALL)
+    axes.set_ylabel(y, fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
+    axes.grid(color=GRID, linewidth=0.6)
+    legend_below(axes, ncols=4)
+
+
+# --------------------------------------------------------------------------------------------------
+# The page of a replayed stream: its table and its charts over time, in one file
+# --------------------------------------------------------------------------------------------------
+
+
+def replay_table(found: Replayed, ways: Sequence[str] = ("frozen", "live")) -> TextTable:
+    """Return a row for each figure, a column for each way."""
+    each = {way: found.ways[way].figures() for way in ways}
+    percent = f"{100 * found.coverage:g} %"
+    names = {
+        "error": "mean absolute error",
+        "coverage": f"{percent} intervals that hold",
+        "width": "mean width",
+        "nll": "negative log-likelihood",
+    }
+    if found.is_classes:
+        names |= {
+            "error": "accuracy",
+            "coverage": f"{percent} sets that hold",
+            "width": "mean size of the set",
+        }
+    rows = []
+    for key, name in names.items():
+        values = [own[key] for own in each.values()]
+        if found.is_classes and key == "error":
+            values = [1 - value for value in values]
+        rows.append([name, *(f"{value:.4g}" for value in values)])
+    rang = "none" if found.alarm is None else f"row {found.alarm:,}"
+    if found.alarm is not None and found.times is not None:
+        rang += f" ({time_text(found.times[found.alarm - 1])})"
+    rows.append(["alarm", *(rang if way in ("live", "adapted") else "-" for way in ways)])
+    known, told = int(found.labelled.sum()), int(found.observed.sum())
+    caption = (
+        f"{known:,} of {len(found.labelled):,} rows have their truth, {told:,} of them were told "
+        "to the live model, each after it was predicted."
+    )
+    return TextTable("Frozen beside live", caption, ["", *ways], rows)
+
+
+def replay_page(title: str, about: str, found: Replayed, unit: str = "") -> str:
+    """Return the whole page as text."""
+    one = replay_table(found)
+    parts = [f"<p>{escape(about)}</p>"] if about else []
+    parts += [
+        f"<h2>{escape(one.title)}</h2>\n{table(one.header, one.rows, kind='cards')}",
+        f'<p class="soft"><small>{escape(one.caption)}</small></p>',
+        f"<h2>Over time</h2>\n{charts(found, unit)}",
+    ]
+    return page(title, "\n".join(parts), SCHEME + STYLE)
+
+
+def charts(found: Replayed, unit: str = "") -> str:
+    """Return the charts of a stream and how to read them."""
+    drawn = svgs(replay_picture(found, unit))
+    alarm = " The dotted line is the alarm: rows were no longer like those of the training."
+    return (
+        f"<figure>{''.join(drawn)}</figure>\n"
+        '<p class="soft"><small>Grey: the promised share, and where '
+        f"{100 * BAND:g} % of such means would lie if every interval held with that probability."
+        f"{alarm if found.alarm is not None else ''}</small></p>"
+    )
