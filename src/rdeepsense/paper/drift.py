@@ -32,7 +32,7 @@ from rdeepsense.fitting.adaptation import prior_of, stream_of
 from rdeepsense.live.replay import WAYS as REPLAY_WAYS
 from rdeepsense.live.replay import Replayed, Told, replay
 from rdeepsense.pages.html import TextTable, page, table
-from rdeepsense.paper.cells import Machine, code_digest, read_cell, run_kept, write_cell
+from rdeepsense.paper.cells import VERSION, Machine, read_cell, run_kept, write_cell
 from rdeepsense.paper.tasks import hhar
 from rdeepsense.paper.tasks.bpest import LENGTH
 from rdeepsense.reporting.replay import charts
@@ -495,12 +495,6 @@ def _figures(parts: list[AnyDistribution], truth: Rows) -> dict[str, float]:
 # name carries a hash of that.
 # --------------------------------------------------------------------------------------------------
 
-# Code that no figure of a study follows from.
-IRRELEVANT_CODE = ("cli", "engines", "deploy", "plot", *(f"experiments/{room}" for room in (
-    "paper", "report", "uci", "peers", "cell_file.py", "compare.py", "compare_cells.py",
-    "comparison.py", "kept_work.py", "machine.py", "text_table.py", "drift/cells.py",
-    "drift/results.py")))  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Study:
@@ -556,8 +550,7 @@ class DriftCell:
             "task": self.task,
             "data": self.data,
             "seed": self.seed,
-            "version": __version__,
-            "code": code_digest(IRRELEVANT_CODE),
+            "version": VERSION,
         }
 
     @property

@@ -14,7 +14,7 @@ from rdeepsense.pages.html import TextTable, choices, count
 from rdeepsense.pages.page import Banner, Block, Card, Claims, Heading, Section, Text, report_page
 from rdeepsense.pages.pictures import PAPER, RECOMMENDED, Picture, save, style, whole
 from rdeepsense.paper import tables as published
-from rdeepsense.paper.cells import code_digest
+from rdeepsense.paper.cells import VERSION
 from rdeepsense.paper.figures import (
     ABOUT,
     alpha_study,
@@ -270,16 +270,16 @@ def plain(text: str) -> str:
 # The report of `rdeepsense reproduce`: figures as PNG and SVG, one page, one Markdown file
 # --------------------------------------------------------------------------------------------------
 
-STAMP = ".report.json"  # of what results and code the report is
+STAMP = ".report.json"  # of which results and version the report is
 TITLE = "RDeepSense, reproduced"
 
 
 def write(results: StudyResults, out: Path) -> list[Path]:
     """Write figures/*.png and *.svg, report.html and report.md under `out`; return their names.
 
-    What is there of the same results and the same code is left alone.
+    What is there of the same results and the same version is left alone.
     """
-    digest = hashlib.sha256((json.dumps(results.to_json()) + code_digest()).encode()).hexdigest()
+    digest = hashlib.sha256((json.dumps(results.to_json()) + VERSION).encode()).hexdigest()
     stamp = out / STAMP
     found = _written(stamp, digest)
     if found:

@@ -22,7 +22,7 @@ from rdeepsense._records import LEFT_OUT, Record
 from rdeepsense.comparison.methods import FAMILIES, REFERENCE, Method, by_family, parse, parse_all
 from rdeepsense.engines import Engine, Failure, Local
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.paper.cells import KeptWork, Machine, code_digest, read_cell, run_kept, write_cell
+from rdeepsense.paper.cells import VERSION, KeptWork, Machine, read_cell, run_kept, write_cell
 from rdeepsense.paper.claims import ClaimVerdict, claims_of
 from rdeepsense.paper.scores import (
     AlphaTraining,
@@ -44,15 +44,6 @@ from rdeepsense.paper.study import ALPHAS, METHODS, TASKS, Preset, Study, TaskFa
 # A cell is known by everything that its figures follow from: data, settings, seed, the code. Its
 # file name carries a hash of that, so another setting is another cell.
 # --------------------------------------------------------------------------------------------------
-
-# Code that no figure of a cell follows from, or whose part in it is in the cell's key.
-IRRELEVANT_CODE = ("cli", "engines", "plot", *(f"experiments/{name}" for name in (
-    "report", "peers", "cell_file.py", "compare.py", "compare_cells.py", "comparison.py",
-    "completing.py", "contender.py", "kept_work.py", "machine.py", "sensor.py", "text_table.py",
-    "uci/run.py",
-    *(f"paper/{name}.py" for name in (
-        "claims", "evidence", "presets", "published", "results", "rules", "run", "seeds",
-        "task_results")))))  # fmt: skip
 
 # About how long a cell takes, relative to others: the time left follows from it.
 WEIGHTS = {"RDeepSense": 12, "RDeepSense-paper": 3, "MCDrop": 3, "SSP": 4, "SSP-paper": 3, "GP": 4}
@@ -115,8 +106,7 @@ class StudyCell:
             "options": {m.family: asdict(FAMILIES[m.family]) for m in self.methods},
             "alpha": self.alpha,
             "seed": self.seed,
-            "version": __version__,
-            "code": code_digest(IRRELEVANT_CODE),
+            "version": VERSION,
         }
         plain: dict[str, object] = json.loads(json.dumps(key))
         return plain

@@ -37,7 +37,7 @@ from rdeepsense.engines import Engine, Failure
 from rdeepsense.errors import InputError
 from rdeepsense.pages.html import TextTable, page, table
 from rdeepsense.pages.pictures import inline_svg
-from rdeepsense.paper.cells import Machine, code_digest, read_cell, run_kept, write_cell
+from rdeepsense.paper.cells import VERSION, Machine, read_cell, run_kept, write_cell
 from rdeepsense.paper.tasks.fetch import ALWAYS_BYTES, DAMAGE, MOST_RATIO
 
 # --------------------------------------------------------------------------------------------------
@@ -177,15 +177,9 @@ def _match(name: str, files: list[Path]) -> Path:
 # Cells: one family on one split of one data set, each a JSON file that is there when it is done
 #
 # A cell is known by everything that its figures follow from (data, split, estimator and all its
-# arguments, this package's code); its file name carries a hash of that, so that a changed setting
+# arguments, the version of the figures); its file name carries a hash of that, so that a changed setting
 # is another cell and never mistaken for an old one.
 # --------------------------------------------------------------------------------------------------
-
-# Code that no figure of a benchmark follows from.
-IRRELEVANT_CODE = ("cli", "engines", "deploy", "plot", *(f"experiments/{room}" for room in (
-    "paper", "report", "tasks", "uci", "cell_file.py", "compare.py", "compare_cells.py",
-    "comparison.py", "completing.py", "kept_work.py", "machine.py", "sensor.py", "text_table.py",
-    "peers/naming.py")))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -220,8 +214,7 @@ class BenchmarkCell:
             "family": self.family,
             "estimator": type(model).__name__,
             "arguments": model.get_params(deep=False),
-            "version": __version__,
-            "code": code_digest(IRRELEVANT_CODE),
+            "version": VERSION,
         }
         family = FAMILIES[self.family]
         if family.is_peer and family.library:

@@ -20,7 +20,7 @@ from rdeepsense.comparison.trial import PEERS, run_trial
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, TrainingError
 from rdeepsense.paper import uci as cells_module
-from rdeepsense.paper.cells import code_digest
+from rdeepsense.paper.cells import VERSION
 from rdeepsense.paper.uci import BenchmarkCell, cells_of, find, load, run_cells
 
 METHODS = ("RDeepSense-quick", "MCDrop-3-paper", "SSP-1", "SSP-2")
@@ -112,14 +112,14 @@ def test_a_changed_setting_is_another_cell(
 ) -> None:
     one = cells(data, ("RDeepSense-quick",), splits=[0])[:1]
     run_cells(one, tmp_path / "cells", Local(), Silent())
-    assert one[0].key["code"] == code_digest(cells_module.IRRELEVANT_CODE)
+    assert one[0].key["version"] == VERSION
     other_seed = cells(data, ("RDeepSense-quick",), seed=7, splits=[0])[:1]
     assert other_seed[0].file_name != one[0].file_name
     assert run_cells(other_seed, tmp_path / "cells", Local(), Silent()).ran == 1
     assert run_cells(one, tmp_path / "cells", Local(), Silent()).ran == 0
-    monkeypatch.setattr(cells_module, "code_digest", lambda _: "of other code")
-    after_an_edit = cells(data, ("RDeepSense-quick",), splits=[0])[:1]
-    assert run_cells(after_an_edit, tmp_path / "cells", Local(), Silent()).ran == 1
+    monkeypatch.setattr(cells_module, "VERSION", "another one")
+    of_another_version = cells(data, ("RDeepSense-quick",), splits=[0])[:1]
+    assert run_cells(of_another_version, tmp_path / "cells", Local(), Silent()).ran == 1
 
 
 def test_more_methods_of_a_model_join_its_cell(data: Path, tmp_path: Path) -> None:
