@@ -22,8 +22,7 @@ from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.prepare import DTYPES, prepare
-from rdeepsense.fitting.front import front
-from rdeepsense.fitting.need import Need
+from rdeepsense.fitting.records import Need, front
 from rdeepsense.networks import DeepSense, Dense, Periodic
 
 FIXED = {"drop_prob": 0.05, "alpha": 0.5, "likelihood": "gaussian"}

@@ -14,7 +14,7 @@ from rdeepsense import InputError, RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.adaptation.corrections import ClassPrior, Prior
 from rdeepsense.datasets import simulate
 from rdeepsense.fitting.adaptation import group_streams, prior_of, stream_of
-from rdeepsense.fitting.last_hidden import LastHidden
+from rdeepsense.fitting.passes import LastHidden
 
 TASK = simulate(600, seed=0)
 TWO = np.column_stack([TASK.y, TASK.y + TASK.X[:, 0]])

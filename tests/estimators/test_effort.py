@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.fitting import select
+from rdeepsense.fitting import search as select
 from rdeepsense.networks import Dense
 
 

@@ -17,9 +17,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import rdeepsense as rds
 from rdeepsense import GPClassifier, GPRegressor, metrics
 from rdeepsense._progress import Silent
-from rdeepsense.fitting.gp_exact import learn_exact
-from rdeepsense.fitting.gp_prior import GPSchedule
-from rdeepsense.fitting.process_fit import ProcessSpec
+from rdeepsense.fitting.gp import GPSchedule, learn_exact
+from rdeepsense.fitting.gp_fit import ProcessSpec
 from rdeepsense.fitting.spec import AfterTraining
 
 pytest.importorskip("gpytorch")

@@ -10,7 +10,7 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense import networks
-from rdeepsense.estimators.effort import QUICK_FOLDS, QUICK_STEPS
+from rdeepsense.estimators.network import QUICK_FOLDS, QUICK_STEPS
 from rdeepsense.training import Schedule
 
 

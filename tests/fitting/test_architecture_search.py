@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.fitting.architecture_search import (
+from rdeepsense.fitting.ladder import VERY_MANY_ROWS, ladder, wider
+from rdeepsense.fitting.records import Candidate, Trial, TriedArchitecture, candidates
+from rdeepsense.fitting.search import (
+    Leaderboard,
     around,
     choose_architecture,
     coarse_grid,
     smallest_good,
 )
-from rdeepsense.fitting.candidates import Candidate, Trial, candidates
-from rdeepsense.fitting.ladder import VERY_MANY_ROWS, ladder, wider
-from rdeepsense.fitting.leaderboard import Leaderboard
-from rdeepsense.fitting.records import TriedArchitecture
 from rdeepsense.fitting.trainer import Judgement
 from rdeepsense.networks import Dense, Flattened, Periodic
 
@@ -217,7 +216,7 @@ def test_of_many_rows_a_larger_network_may_overtake_after_all_steps(
         trial = Trial(group[0], float(losses.mean()), None, None, 1)
         return [Judgement(trial, None, losses)], sum(hidden)
 
-    monkeypatch.setattr("rdeepsense.fitting.architecture_search._judged", judged)
+    monkeypatch.setattr("rdeepsense.fitting.search._judged", judged)
     training: Any = rds.RDeepSenseRegressor(verbose=False)._training()  # noqa: SLF001
     spec = training.args[0]
     for rows in (VERY_MANY_ROWS, VERY_MANY_ROWS - 1):

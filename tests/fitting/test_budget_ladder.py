@@ -11,12 +11,10 @@ import pytest
 import torch
 
 import rdeepsense as rds
-from rdeepsense.fitting.architecture_search import choose_architecture
-from rdeepsense.fitting.budget_ladder import ladder_within
-from rdeepsense.fitting.candidates import Trial
-from rdeepsense.fitting.device_budget import DeviceBudget
-from rdeepsense.fitting.need import Need
-from rdeepsense.fitting.spec import FitSpec
+from rdeepsense.fitting.ladder import ladder_within
+from rdeepsense.fitting.records import Need, Trial
+from rdeepsense.fitting.search import choose_architecture
+from rdeepsense.fitting.spec import DeviceBudget, FitSpec
 from rdeepsense.fitting.trainer import Judgement
 from rdeepsense.networks import Dense, Periodic
 
@@ -135,7 +133,7 @@ def test_others_may_overtake_the_leader_after_all_steps(
         trial = Trial(group[0], (long if whole else short)[hidden], None, None, 1)
         return [Judgement(trial, None, np.zeros(3))], sum(hidden)
 
-    monkeypatch.setattr("rdeepsense.fitting.architecture_search._judged", judged)
+    monkeypatch.setattr("rdeepsense.fitting.search._judged", judged)
     trainer: Any = SimpleNamespace(
         spec=spec(10**6),
         has_time=lambda: True,

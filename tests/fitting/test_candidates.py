@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rdeepsense import InputError
-from rdeepsense.fitting.candidates import (
+from rdeepsense.fitting.records import (
     ALPHAS,
     DROPS,
     PAPER_ALPHAS,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import rdeepsense as rds
 from rdeepsense.data.splits import Part
-from rdeepsense.fitting import architecture_search
+from rdeepsense.fitting import search as architecture_search
 from rdeepsense.fitting.records import TriedArchitecture
 from rdeepsense.fitting.trainer import Judgement
 

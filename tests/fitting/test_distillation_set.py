@@ -12,7 +12,7 @@ import pytest
 import rdeepsense as rds
 from rdeepsense import metrics
 from rdeepsense.datasets import FEATURES, simulate
-from rdeepsense.fitting.distillation_set import NEIGHBOURS, QUANTILES, distillation_set
+from rdeepsense.fitting.distillation import NEIGHBOURS, QUANTILES, distillation_set
 
 TASK, TEST = simulate(400, seed=0), simulate(3_000, seed=1)
 SMALL: dict[str, Any] = {"random_state": 0, "device": "cpu"}

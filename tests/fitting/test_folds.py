@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from rdeepsense.fitting.folds import fold_weights
+from rdeepsense.fitting.trainer import fold_weights
 from rdeepsense.training import Rows
 
 

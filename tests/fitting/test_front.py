@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rdeepsense.fitting.front import front
+from rdeepsense.fitting.records import front
 
 
 def test_by_hand() -> None:

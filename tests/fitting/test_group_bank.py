@@ -14,9 +14,9 @@ from rdeepsense import (
     RDeepSenseRegressor,
     load,
 )
-from rdeepsense.fitting import group_bank, network_fit
-from rdeepsense.fitting.left_out import LeftOut, alike
-from rdeepsense.fitting.trainer import TrainedModel, Trainer
+from rdeepsense.fitting import groups as group_bank
+from rdeepsense.fitting import network_fit
+from rdeepsense.fitting.trainer import LeftOut, TrainedModel, Trainer, alike
 
 GROUPS, EACH = 24, 40
 SMALL: dict[str, Any] = {

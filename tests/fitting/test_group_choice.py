@@ -10,10 +10,11 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.data.splits import Part
-from rdeepsense.fitting import group_choice, sampled_search, window_ladder
-from rdeepsense.fitting.candidates import Candidate, Trial
-from rdeepsense.fitting.group_choice import Means
-from rdeepsense.fitting.records import TriedArchitecture
+from rdeepsense.fitting import ladder as window_ladder
+from rdeepsense.fitting import search as group_choice
+from rdeepsense.fitting import search as sampled_search
+from rdeepsense.fitting.records import Candidate, Trial, TriedArchitecture
+from rdeepsense.fitting.search import Means
 from rdeepsense.fitting.trainer import Judgement
 from rdeepsense.networks import DeepSense
 

@@ -24,8 +24,8 @@ from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.engines import Ray
 from rdeepsense.errors import InputError
-from rdeepsense.fitting import joint_trainer
-from rdeepsense.fitting.joint_job import JointJob
+from rdeepsense.fitting import cluster as joint_trainer
+from rdeepsense.fitting.cluster import JointJob
 from rdeepsense.training.workers import Peers
 
 SMALL = 60_000  # bytes: windows of some 200 rows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rdeepsense.fitting.candidates import Candidate, Trial
-from rdeepsense.fitting.length_search import WORTH, LengthSearch
+from rdeepsense.fitting.records import Candidate, Trial
+from rdeepsense.fitting.search import WORTH, LengthSearch
 from rdeepsense.fitting.trainer import Length
 from rdeepsense.training import Schedule
 

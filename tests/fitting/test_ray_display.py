@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rdeepsense._progress import Silent
-from rdeepsense.fitting import ray_display
-from rdeepsense.fitting.ray_display import Board, relayed
+from rdeepsense.fitting import cluster as ray_display
+from rdeepsense.fitting.cluster import Board, relayed
 
 
 class Said:

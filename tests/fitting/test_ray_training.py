@@ -24,8 +24,9 @@ from together import KillsItself, joint, together
 import rdeepsense as rds
 from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.errors import InputError, RDeepSenseError, TrainingError
-from rdeepsense.fitting import joint_trainer, ray_training
-from rdeepsense.fitting.joint_job import JointJob
+from rdeepsense.fitting import cluster as joint_trainer
+from rdeepsense.fitting import cluster as ray_training
+from rdeepsense.fitting.cluster import JointJob
 from rdeepsense.modelfile import tensors as model_file
 
 LONG = os.environ.get("RDEEPSENSE_LONG") == "1"

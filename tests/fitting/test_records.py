@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from rdeepsense.fitting.candidates import Candidate, Trial
-from rdeepsense.fitting.need import Need
-from rdeepsense.fitting.records import Selection, TrainingReport, TriedArchitecture, TriedLength
+from rdeepsense.fitting.records import (
+    Candidate,
+    Need,
+    Selection,
+    TrainingReport,
+    Trial,
+    TriedArchitecture,
+    TriedLength,
+)
 
 
 def test_a_report_is_one_flat_dictionary_and_comes_back() -> None:

@@ -12,10 +12,11 @@ import pytest
 from stopping import Steps, content
 
 import rdeepsense as rds
-from rdeepsense.fitting import length_search, sampled_search, select
-from rdeepsense.fitting.candidates import Candidate
-from rdeepsense.fitting.records import TrainingReport
-from rdeepsense.fitting.sampled_search import SampleTrainer, epochs_on
+from rdeepsense.fitting import search as length_search
+from rdeepsense.fitting import search as sampled_search
+from rdeepsense.fitting import search as select
+from rdeepsense.fitting.records import Candidate, TrainingReport
+from rdeepsense.fitting.search import SampleTrainer, epochs_on
 from rdeepsense.fitting.trainer import Length, TrainedModel
 from rdeepsense.networks import Dense
 from rdeepsense.training import Schedule, chunks, loop, schedule

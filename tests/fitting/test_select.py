@@ -18,11 +18,9 @@ from rdeepsense import (
     metrics,
 )
 from rdeepsense.datasets import simulate
-from rdeepsense.fitting import length_search
-from rdeepsense.fitting.candidates import (
-    PAPER_ALPHAS,
-)
-from rdeepsense.fitting.length_search import WORTH
+from rdeepsense.fitting import search as length_search
+from rdeepsense.fitting.records import PAPER_ALPHAS
+from rdeepsense.fitting.search import WORTH
 from rdeepsense.training import Schedule, schedule
 
 TASK = simulate(300, seed=0)

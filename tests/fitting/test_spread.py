@@ -15,9 +15,9 @@ import rdeepsense as rds
 from rdeepsense.datasets import simulate
 from rdeepsense.engines import Failure, Local
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.estimators import network_estimator
-from rdeepsense.fitting import architecture_search
-from rdeepsense.fitting.spread import engine_for
+from rdeepsense.estimators import network as network_estimator
+from rdeepsense.fitting import search as architecture_search
+from rdeepsense.fitting.trainer import engine_for
 
 OFFERED = (rds.networks.Dense((4,)), rds.networks.Dense((16,)))
 
@@ -57,7 +57,7 @@ def test_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: i
     given: list[int] = []
     given_to(Pickling(given), monkeypatch)
     offered = (*OFFERED, rds.networks.Periodic((8,)))
-    monkeypatch.setattr("rdeepsense.fitting.select.ladder", lambda *_: offered)
+    monkeypatch.setattr("rdeepsense.fitting.search.ladder", lambda *_: offered)
     plain, spread = both(tmp_path / "model", rows)
     assert plain == spread
     assert given == [len(offered)] == [len(plain[0]["selection"]["architectures"])]
@@ -72,7 +72,7 @@ def test_all_steps_of_rivals_are_spread_too(
     monkeypatch.setattr(architecture_search, "VERY_MANY_ROWS", 1_000)
     # The smallest leads, so that there is a larger one to compare with.
     monkeypatch.setattr(architecture_search, "smallest_good", lambda found: 0)
-    monkeypatch.setattr("rdeepsense.fitting.select.ladder", lambda *_: OFFERED)
+    monkeypatch.setattr("rdeepsense.fitting.search.ladder", lambda *_: OFFERED)
     plain, spread = both(tmp_path / "model", 1_500, epochs=None, likelihood="gaussian")
     assert plain == spread
     assert given == [2, 2]
@@ -81,7 +81,7 @@ def test_all_steps_of_rivals_are_spread_too(
 @pytest.mark.ray
 def test_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given_to(Local(2), monkeypatch)
-    monkeypatch.setattr("rdeepsense.fitting.select.ladder", lambda *_: OFFERED)
+    monkeypatch.setattr("rdeepsense.fitting.search.ladder", lambda *_: OFFERED)
     plain, spread = both(tmp_path / "model", 1_500, alpha=0.5, likelihood="gaussian")
     assert plain == spread
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.fitting import architecture_search, window_ladder
-from rdeepsense.fitting.window_ladder import interval_for, rotated, sensors_of
+from rdeepsense.fitting import ladder as window_ladder
+from rdeepsense.fitting import search as architecture_search
+from rdeepsense.fitting.ladder import interval_for, rotated, sensors_of
 from rdeepsense.networks import DeepSense, Dense, Flattened
 
 AUTO: dict[str, Any] = {

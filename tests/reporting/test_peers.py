@@ -14,7 +14,7 @@ import rdeepsense as rds
 from rdeepsense import InputError
 from rdeepsense.comparison.baselines import HistBoosted
 from rdeepsense.distributions import Gaussian
-from rdeepsense.fitting.peer_record import Peers, check_peers
+from rdeepsense.fitting.fitted import Peers, check_peers
 from rdeepsense.reporting.baselines import (
     CONSTANT,
     OWN,

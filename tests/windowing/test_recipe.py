@@ -49,7 +49,7 @@ def test_a_field_that_is_missing():
 
 
 def test_steps_that_sensors_round_to_are_kept_and_reach_the_network() -> None:
-    from rdeepsense.fitting.window_ladder import usual, window_ladder
+    from rdeepsense.fitting.ladder import usual, window_ladder
 
     sensors = {"accelerometer": ("ax", "ay", "az"), "gyroscope": ("gx", "gy", "gz")}
     recipe = Recipe("t", sensors, 2.0, 1.0, 50.0, 0.1, rounding={"accelerometer": 0.1})

@@ -30,6 +30,6 @@ def front_beside(plot: Path) -> Path:
 
 def budget_line(budget: Budget, training: dict[str, Any]) -> str:
     """Say what of a budget the fitted model needs."""
-    from rdeepsense.fitting.need import Need
+    from rdeepsense.fitting.records import Need
 
     return f"budget    {budget.words(Need(**training['budget']['need']))}"

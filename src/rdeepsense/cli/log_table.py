@@ -87,7 +87,7 @@ class LogTable:
 
     def prepare(self, classes: bool, many: bool = False) -> None:
         """Cut the windows and split them: whole groups, recordings or stretches of time."""
-        from rdeepsense.fitting.window_ladder import fitting_length
+        from rdeepsense.fitting.ladder import fitting_length
         from rdeepsense.windowing import cut
         from rdeepsense.windowing.cut import group_names
 
@@ -125,7 +125,7 @@ class LogTable:
 
     def fit(self, model: Estimator) -> None:
         """Fit the model on the windows that are not for the test."""
-        from rdeepsense.fitting.window_ladder import usual
+        from rdeepsense.fitting.ladder import usual
         from rdeepsense.networks import Flattened
 
         chosen = taken(self.windows, self.rest)

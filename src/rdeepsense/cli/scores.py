@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rdeepsense.cli.by_group import GroupFigures
     from rdeepsense.distributions import AnyDistribution
     from rdeepsense.estimators.loading import Estimator
-    from rdeepsense.fitting.peer_record import Peers
+    from rdeepsense.fitting.fitted import Peers
     from rdeepsense.reporting.verdict import Verdict
 
 COVERAGES = (50, 80, 90, 95)

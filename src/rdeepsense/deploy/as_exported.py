@@ -16,11 +16,10 @@ from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.prepare import prepare
 from rdeepsense.deploy.quality import distribution
 from rdeepsense.distributions import AnyDistribution
-from rdeepsense.fitting.candidates import Candidate
-from rdeepsense.fitting.device_budget import TrainedNetwork
 from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
 from rdeepsense.fitting.passes import Single
-from rdeepsense.fitting.records import TrainingReport
+from rdeepsense.fitting.records import Candidate, TrainingReport
+from rdeepsense.fitting.spec import TrainedNetwork
 from rdeepsense.networks import Own
 
 

@@ -14,8 +14,8 @@ from rdeepsense.deploy.prepare import DTYPES
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.device_budget import TrainedNetwork
-from rdeepsense.fitting.need import Need
+from rdeepsense.fitting.records import Need
+from rdeepsense.fitting.spec import TrainedNetwork
 from rdeepsense.networks import Architecture, Dense, Periodic, Shape
 
 KIB = 1024

@@ -31,8 +31,7 @@ from rdeepsense.deploy.dense_layers import (
 )
 from rdeepsense.deploy.folded.narrowing import Narrowing
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.correction import GroupCorrection
-from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.fitting.fitted import Fitted, GroupCorrection
 
 
 def settled(fitted: Fitted, epistemic: str | None = None) -> Fitted:

@@ -1,4 +1,4 @@
-"""The base of all estimators: scikit-learn's conventions around a fitted model."""
+"""What all estimators share: prediction, intervals, evaluation, saving, display."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,10 +18,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from rdeepsense import metrics
 from rdeepsense.arrays import Booleans, Floats, RandomState
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data import checks
-from rdeepsense.data import checks as names
 from rdeepsense.data.categories import check_categorical
 from rdeepsense.data.check import check
 from rdeepsense.data.check_table import Task
@@ -31,7 +32,7 @@ from rdeepsense.data.kinds import LABELS, groups_of, plain
 from rdeepsense.data.level_vectors import with_vectors
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.data.rows import FitRows, Pair, check_one_split, split_rows, with_validation
-from rdeepsense.distributions import AnyDistribution
+from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.engines import Ray
 from rdeepsense.errors import DataWarning, InputError
 from rdeepsense.estimators.inputs import (
@@ -41,7 +42,6 @@ from rdeepsense.estimators.inputs import (
     first_inputs,
     further_inputs,
 )
-from rdeepsense.estimators.notebook import fitted_html
 from rdeepsense.fitting import store
 from rdeepsense.fitting.adaptation import adapt, check_adaptable
 from rdeepsense.fitting.fitted import Fitted
@@ -49,6 +49,7 @@ from rdeepsense.fitting.passes import Passes, choose_device
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget, Target
 from rdeepsense.modelfile.tensors import Header, Tensors, tupled
+from rdeepsense.plot.curves import binomial_band, reliability
 from rdeepsense.status import Statuses
 from rdeepsense.uncertainty.novelty import Novelty, bounded, drawn, fit_across_groups
 from rdeepsense.windowing import Recipe, Windows, cut
@@ -57,6 +58,78 @@ from rdeepsense.windowing.recipe import Table
 
 if TYPE_CHECKING:
     from rdeepsense.reporting.evaluation import Evaluation
+
+
+# --------------------------------------------------------------------------------------------------
+# A fitted model in a notebook: its figures, and a small calibration curve of the rows it keeps
+# --------------------------------------------------------------------------------------------------
+
+SIDE = 150  # pixels
+LEVELS = np.linspace(0.05, 0.95, 19)
+FIGURES = {
+    "mae": "mean absolute error",
+    "nll": "negative log-likelihood",
+    "coverage_90": "90 % intervals that hold",
+    "accuracy": "accuracy",
+    "ece": "calibration error",
+}
+FEWEST_ROWS = 20
+
+
+def fitted_html(fitted: Fitted) -> str:
+    """Return figures and curve; both are of validation rows, which had a part in the choices."""
+    names = ", ".join(fitted.target.names or ()) or "y"
+    training = fitted.training
+    lines = [
+        ("predicts", escape(names)),
+        ("trained on", f"{training.rows:,} rows, {fitted.inputs.shape[-1]:,} inputs"),
+        *(
+            (FIGURES[key], f"{fitted.scores[key]:.4g}")
+            for key in FIGURES
+            if key in fitted.scores and np.isfinite(fitted.scores[key])
+        ),
+    ]
+    body = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in lines)
+    note = "<small>of validation rows; rdeepsense.report(model, X, y) judges it on others</small>"
+    return (
+        '<div style="display:flex;gap:1em;align-items:center;flex-wrap:wrap">'
+        f"<div><table>{body}</table>{note}</div>{_curve(fitted)}</div>"
+    )
+
+
+def _curve(fitted: Fitted) -> str:
+    """Draw stated against observed probabilities of the rows that the model keeps, if any."""
+    X, y = fitted.kept_rows
+    if len(X) < FEWEST_ROWS:
+        return ""
+    dist = fitted.distribution(X)
+    if isinstance(dist, Categorical):
+        stated, seen, spread = reliability(dist, np.asarray(y, np.int64))
+        low, high = stated - 1.96 * spread, stated + 1.96 * spread
+    else:
+        stated, seen = metrics.calibration_curve(dist, np.asarray(y).reshape(dist.shape), LEVELS)
+        low, high = binomial_band(stated, len(X))
+    band = f"{_points(stated, low)} {_points(stated[::-1], high[::-1])}"
+    return (
+        f'<svg role="img" aria-label="observed against stated probability of {len(X)} validation '
+        f'rows" viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" height="{SIDE}">'
+        f'<rect width="{SIDE}" height="{SIDE}" fill="none" stroke="currentColor" '
+        'stroke-opacity=".3"/>'
+        f'<polygon points="{band}" fill="currentColor" fill-opacity=".15"/>'
+        f'<path d="M0 {SIDE}L{SIDE} 0" stroke="currentColor" stroke-opacity=".4"/>'
+        f'<polyline points="{_points(stated, seen)}" fill="none" stroke="#0072b2" '
+        'stroke-width="2"/></svg>'
+    )
+
+
+def _points(x: Floats, y: Floats) -> str:
+    across, up = SIDE * np.clip(x, 0, 1), SIDE * (1 - np.clip(y, 0, 1))
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------
+# The base of all estimators: scikit-learn's conventions around a fitted model
+# --------------------------------------------------------------------------------------------------
 
 Files = str | os.PathLike[str] | ParquetTable
 # What `fit` calls once the rows are there: rows, target, names of the inputs, `missing`.
@@ -180,7 +253,7 @@ class DistributionEstimator(BaseEstimator):
             warnings.warn(f"{one.sentence} {one.cure}", DataWarning, stacklevel=3)
         weight = checks.check_weights(sample_weight, len(table))
         target, encoded = self.target_type.of(y, len(table), weight)
-        target = replace(target, names=names.of_target(y))
+        target = replace(target, names=checks.of_target(y))
         ways = (target.is_classes, self._after().set_aside, self._seed())
         check_one_split(validation, groups, time)
         found = self._found(X, target, encoded, groups, time)

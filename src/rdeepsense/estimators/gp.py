@@ -16,9 +16,8 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.engines import Ray
 from rdeepsense.errors import InputError, require
 from rdeepsense.estimators.base import Train
-from rdeepsense.estimators.calibrated import CalibratedEstimator
-from rdeepsense.estimators.faces import Classifier, Regressor
-from rdeepsense.fitting.process_fit import ProcessSpec, fit_process
+from rdeepsense.estimators.network import CalibratedEstimator, Classifier, Regressor
+from rdeepsense.fitting.gp_fit import ProcessSpec, fit_process
 
 METHODS = ("auto", "exact", "variational")
 

@@ -14,9 +14,7 @@ from typing import Any
 
 from rdeepsense.data import checks
 from rdeepsense.errors import InputError
-from rdeepsense.estimators.faces import Classifier, Regressor
-from rdeepsense.estimators.network_estimator import NetworkEstimator
-from rdeepsense.fitting.candidates import Candidate, candidates
+from rdeepsense.estimators.network import Classifier, NetworkEstimator, Regressor
 from rdeepsense.fitting.passes import (
     Combine,
     Passes,
@@ -25,6 +23,7 @@ from rdeepsense.fitting.passes import (
     moments_of_values,
     moments_without_noise,
 )
+from rdeepsense.fitting.records import Candidate, candidates
 from rdeepsense.fitting.spec import FitSpec
 
 NOISE = ("tuned", "none")

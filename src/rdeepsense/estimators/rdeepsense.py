@@ -17,21 +17,23 @@ from rdeepsense.data import checks
 from rdeepsense.data import checks as names
 from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDistribution
 from rdeepsense.errors import InputError
-from rdeepsense.estimators.calibrated import CalibratedEstimator
-from rdeepsense.estimators.effort import QUICK_FOLDS, QUICK_STEPS, settled, widths
-from rdeepsense.estimators.faces import (
+from rdeepsense.estimators.network import (
+    QUICK_FOLDS,
+    QUICK_STEPS,
+    CalibratedEstimator,
     Classifier,
+    NetworkEstimator,
     Regressor,
     as_regression,
+    settled,
+    widths,
 )
-from rdeepsense.estimators.network_estimator import NetworkEstimator
-from rdeepsense.fitting.candidates import Candidate, Criterion, candidates
-from rdeepsense.fitting.device_budget import DeviceBudget
-from rdeepsense.fitting.distillation_set import Teacher, distillation_set
+from rdeepsense.fitting.distillation import Teacher, distillation_set
 from rdeepsense.fitting.epistemic import TOTALS
+from rdeepsense.fitting.ladder import is_dear
 from rdeepsense.fitting.passes import Passes, Sampled, Single, matched
-from rdeepsense.fitting.spec import FitSpec
-from rdeepsense.fitting.window_ladder import is_dear
+from rdeepsense.fitting.records import Candidate, Criterion, candidates
+from rdeepsense.fitting.spec import DeviceBudget, FitSpec
 from rdeepsense.heads import regression_heads
 
 if TYPE_CHECKING:

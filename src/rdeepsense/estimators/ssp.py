@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rdeepsense.data import checks
-from rdeepsense.estimators.calibrated import CalibratedEstimator
-from rdeepsense.estimators.faces import Classifier, Regressor
-from rdeepsense.estimators.network_estimator import NetworkEstimator
+from rdeepsense.estimators.network import (
+    CalibratedEstimator,
+    Classifier,
+    NetworkEstimator,
+    Regressor,
+)
 from rdeepsense.estimators.rdeepsense import likelihood_calibration, regression_likelihoods
-from rdeepsense.fitting.architecture_search import coarse_grid
-from rdeepsense.fitting.candidates import Candidate, candidates
 from rdeepsense.fitting.passes import Members, Passes
+from rdeepsense.fitting.records import Candidate, candidates
+from rdeepsense.fitting.search import coarse_grid
 from rdeepsense.fitting.spec import FitSpec
 
 ADVERSARIAL_STEP = 0.05  # standard deviations of an input: about 1 % of its range, as in its paper

@@ -26,9 +26,8 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError, LabelWarning
-from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, logits_of
-from rdeepsense.fitting.fitted import CPU, Fitted
-from rdeepsense.fitting.last_hidden import LastHidden
+from rdeepsense.fitting.fitted import CPU, AnyPrior, Fitted, GroupCorrection, logits_of
+from rdeepsense.fitting.passes import LastHidden
 
 Stream = GroupStream | ClassStream
 FAR = 100.0  # standard deviations, beyond which a label teaches nothing, as in a stream

@@ -31,10 +31,9 @@ from rdeepsense.data.splits import Part
 from rdeepsense.distributions import AnyDistribution, Categorical, LocationScale, concatenate
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.left_out import LeftOut
 from rdeepsense.fitting.passes import Forward, prepared
 from rdeepsense.fitting.target import Target
-from rdeepsense.fitting.trainer import HeldOutPredictions
+from rdeepsense.fitting.trainer import HeldOutPredictions, LeftOut
 from rdeepsense.heads import Params
 from rdeepsense.uncertainty import METHODS, Laplace, by_delta, by_laplace, by_moments, by_sampling
 from rdeepsense.uncertainty.laplace import probit

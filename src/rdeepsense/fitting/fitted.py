@@ -1,20 +1,23 @@
-"""The result of a fit: everything that predicting, storing and deploying need."""
+"""A fitted model: networks, calibration, corrections, and how it compares with baselines."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from rdeepsense import metrics
+from rdeepsense.adaptation.corrections import AdaptedClasses, AdaptedNumbers, ClassPrior, Prior
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Calibration
@@ -27,25 +30,190 @@ from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.candidates import Candidate
-from rdeepsense.fitting.correction import AnyPrior, GroupCorrection, networks_digest
 from rdeepsense.fitting.epistemic import EpistemicPart
-from rdeepsense.fitting.last_hidden import last_hidden
-from rdeepsense.fitting.passes import Forward, Passes, Single
-from rdeepsense.fitting.peer_record import Peers
-from rdeepsense.fitting.process import Process
-from rdeepsense.fitting.records import Selection, TrainingReport
+from rdeepsense.fitting.gp import Process
+from rdeepsense.fitting.passes import Forward, Passes, Single, last_hidden
+from rdeepsense.fitting.records import Candidate, Selection, TrainingReport
+from rdeepsense.fitting.records import Json as RecordJson
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
 from rdeepsense.fitting.unlike import Reading, compact, fit_unlike, judging
 from rdeepsense.guard import Guard, every
+from rdeepsense.modelfile.schema import (
+    Json,
+    Kind,
+    check_fields,
+    maybe,
+    number,
+    several,
+    text,
+    whole,
+)
+from rdeepsense.modelfile.tensors import Tensors
 from rdeepsense.networks import Architecture, Shape
 from rdeepsense.status import DOUBTS, Status, Statuses
 from rdeepsense.uncertainty.laplace import mutual_information
 from rdeepsense.uncertainty.novelty import Novelty
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.stream import Smoothing
+
+# --------------------------------------------------------------------------------------------------
+# How a model did beside simple ones on rows that no choice had seen, as its file keeps it
+# --------------------------------------------------------------------------------------------------
+
+LARGEST = 1e300
+_OBJECT = Kind(lambda value: type(value) is dict, "an object")
+_FIGURE = maybe(number(-LARGEST, LARGEST))
+_PEERS = {"rows": whole(1, 1 << 53), "records": several(_OBJECT, 10_000, least=1)}
+_RECORD = {
+    "target": text(9_999),
+    "method": text(9_999),
+    "figures": _OBJECT,
+    "behind": _FIGURE,
+    "behind_error": _FIGURE,
+}
+
+
+@dataclass(frozen=True)
+class PeerRecord:
+    """One method's figures of one target; `behind` is its NLL less the model's, row by row."""
+
+    target: str
+    method: str
+    figures: Mapping[str, float | None]
+    behind: float | None
+    behind_error: float | None
+
+
+@dataclass(frozen=True)
+class Peers:
+    """The figures of the model and of simple ones on the same rows."""
+
+    rows: int
+    records: tuple[PeerRecord, ...]
+
+    def to_json(self) -> dict[str, Any]:  # Any: whatever JSON holds
+        """Return plain data."""
+        return {"rows": self.rows, "records": [asdict(one) for one in self.records]}
+
+    @classmethod
+    def from_json(cls, value: Json) -> Peers:
+        """Read what `check_peers` has passed."""
+        return cls(value["rows"], tuple(PeerRecord(**one) for one in value["records"]))
+
+
+def check_peers(value: Json) -> None:
+    """Refuse a record of which a field is missing, unknown, of another kind or out of range."""
+    check_fields(value, _PEERS, at="peers.")
+    for place, one in enumerate(value["records"]):
+        at = f"peers.records[{place}]."
+        check_fields(one, _RECORD, at=at)
+        check_fields(one["figures"], dict.fromkeys(one["figures"], _FIGURE), at=f"{at}figures.")
+        if strange := sorted(set(one) - set(_RECORD)):
+            raise InputError(f"{at}{strange[0]!s:.60} is unknown here")
+
+
+# --------------------------------------------------------------------------------------------------
+# What a model has learnt from the labels of one group, beside its frozen networks
+# --------------------------------------------------------------------------------------------------
+
+AnyPrior = Prior | ClassPrior
+TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class GroupCorrection:
+    """The state after `labels` labels, and the SHA-256 of the networks that it corrects."""
+
+    state: AdaptedNumbers | AdaptedClasses
+    projection: Floats | None
+    labels: int
+    source: str
+
+    def apply(self, dist: AnyDistribution, phi: Floats, unit: Floats | None) -> AnyDistribution:
+        """Correct calibrated predictions; `unit` is the scale of each output, None for classes.
+
+        Numbers: the median is shifted and the width around it multiplied, whatever the shape.
+        """
+        if isinstance(self.state, AdaptedClasses):
+            assert isinstance(dist, Categorical)
+            return Categorical(
+                softmax(logits_of(dist) + self.state.shift(phi), axis=1), dist.classes
+            )
+        assert not isinstance(dist, Categorical)
+        assert unit is not None
+        shape = dist.shape
+        shift = (self.state.shift(phi) * unit).reshape(shape)
+        factor = np.sqrt(self.state.kept(phi)).reshape(shape)
+        return dist.affine(dist.quantile(0.5) * (1 - factor) + shift, factor)
+
+    def arrays(self) -> Tensors:
+        """Return the tensors of a model file."""
+        state = self.state
+        found: Tensors = {"weights": state.weights, "covariance": state.covariance}
+        if isinstance(state, AdaptedNumbers):
+            found["start"] = state.start
+        if self.projection is not None:
+            found["projection"] = self.projection
+        return found
+
+    def to_json(self) -> RecordJson:
+        return {"labels": self.labels, "source": self.source}
+
+    @classmethod
+    def restored(cls, record: RecordJson, prior: AnyPrior, arrays: Tensors) -> GroupCorrection:
+        """Build what a checked model file holds."""
+        weights, covariance = arrays["weights"], arrays["covariance"]
+        state: AdaptedNumbers | AdaptedClasses
+        if isinstance(prior, Prior):
+            state = AdaptedNumbers(prior, weights, covariance, arrays["start"])
+        else:
+            state = AdaptedClasses(prior, weights, covariance)
+        return cls(state, arrays.get("projection"), record["labels"], record["source"])
+
+
+def logits_of(dist: Categorical) -> Floats:
+    """Return the logits of calibrated probabilities, which are known up to a constant."""
+    found: Floats = np.log(np.maximum(dist.probs, TINY))
+    return found
+
+
+def prior_arrays(prior: AnyPrior) -> Tensors:
+    """Return the tensors of a prior; that of classes has none."""
+    if isinstance(prior, ClassPrior):
+        return {}
+    names = ("between", "within", "directions", "shares")
+    return {name: getattr(prior, name) for name in names}
+
+
+def prior_json(prior: AnyPrior) -> RecordJson:
+    """Return what the header says of a prior."""
+    return {"rows": prior.rows, "groups": prior.groups}
+
+
+def prior_restored(record: RecordJson, arrays: Tensors) -> AnyPrior:
+    """Build the prior of a checked model file."""
+    if not arrays:
+        return ClassPrior(float(record["rows"]), record["groups"])
+    return Prior(float(record["rows"]), **arrays, groups=record["groups"])
+
+
+def networks_digest(members: Iterable[StochasticNetwork], scales: Iterable[NDArray[Any]]) -> str:
+    """Compute SHA-256 of all weights and scales: two models with the same one predict alike."""
+    digest = hashlib.sha256()
+    for member in members:
+        for name, value in sorted(member.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(value.cpu().numpy(), "<f8").tobytes())
+    for array in scales:
+        digest.update(np.ascontiguousarray(array, "<f8").tobytes())
+    return digest.hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# The result of a fit: everything that predicting, storing and deploying need
+# --------------------------------------------------------------------------------------------------
 
 CPU = torch.device("cpu")
 

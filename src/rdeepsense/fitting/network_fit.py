@@ -11,8 +11,7 @@ from rdeepsense.data.scaling import Scaler
 from rdeepsense.engines import Engine, Ray
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.adaptation import prior_of, rates_of
-from rdeepsense.fitting.budget_ladder import check_budget, need_of
-from rdeepsense.fitting.column_warnings import warn_of_columns
+from rdeepsense.fitting.cluster import JointTrainer
 from rdeepsense.fitting.epistemic import EpistemicPart
 from rdeepsense.fitting.fitted import (
     Fitted,
@@ -23,15 +22,13 @@ from rdeepsense.fitting.fitted import (
     score,
     with_conformal,
 )
-from rdeepsense.fitting.group_bank import leave_groups_out
-from rdeepsense.fitting.joint_trainer import JointTrainer
-from rdeepsense.fitting.left_out_streams import left_out_streams
+from rdeepsense.fitting.groups import leave_groups_out, left_out_streams, smoothing_for
+from rdeepsense.fitting.ladder import check_budget, need_of
 from rdeepsense.fitting.passes import Forward
-from rdeepsense.fitting.sampled_search import choose
-from rdeepsense.fitting.smoothed import smoothing_for
+from rdeepsense.fitting.search import choose
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.stream_trainer import ParquetRows, StreamTrainer
-from rdeepsense.fitting.target import Target
+from rdeepsense.fitting.target import Target, warn_of_columns
 from rdeepsense.fitting.trainer import Trainer
 from rdeepsense.fitting.unlike import unlike_of
 from rdeepsense.heads import head_named

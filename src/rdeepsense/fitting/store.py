@@ -1,4 +1,4 @@
-"""Writing a fitted model to a file and reading it back. Nothing in a file is executed."""
+"""Saving and loading of fitted models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import math
 import os
 import platform
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -17,42 +18,244 @@ from torch import nn
 
 from rdeepsense import __version__
 from rdeepsense.adaptation.rates import Rates
+from rdeepsense.arrays import Floats
 from rdeepsense.calibration import KINDS, Calibration
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.data.checks import KEPT
 from rdeepsense.data.scaling import Scaler
+from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.encoding import encoding_of
-from rdeepsense.errors import InputError
-from rdeepsense.fitting.correction import (
-    GroupCorrection,
-    prior_arrays,
-    prior_json,
-    prior_restored,
-)
+from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.fitting.description import (
+    check_adapted_size,
     check_header,
+    check_tensors,
+    example_shape,
+    known_architecture,
     missing_of,
     network_shape_of,
     shape_of,
 )
 from rdeepsense.fitting.epistemic import EpistemicPart
-from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
-from rdeepsense.fitting.passes import Passes
-from rdeepsense.fitting.peer_record import Peers
-from rdeepsense.fitting.process import MODELS, Process
-from rdeepsense.fitting.records import Selection, TrainingReport
-from rdeepsense.fitting.store_networks import check_own, read_networks, write_networks
+from rdeepsense.fitting.fitted import (
+    Fitted,
+    GroupCorrection,
+    Inputs,
+    Networks,
+    Peers,
+    prior_arrays,
+    prior_json,
+    prior_restored,
+)
+from rdeepsense.fitting.gp import MODELS, ExactGP, Process
+from rdeepsense.fitting.passes import Passes, Sampled, hidden_size
+from rdeepsense.fitting.records import Candidate, Selection, TrainingReport
 from rdeepsense.fitting.target import Target, target_from_json
-from rdeepsense.fitting.tensor_layout import check_tensors
-from rdeepsense.fitting.trial import try_model
 from rdeepsense.guard import Guard
+from rdeepsense.heads import head_named
+from rdeepsense.link import Softmax
 from rdeepsense.modelfile import tensors as model_file
 from rdeepsense.modelfile.tensors import Header, Tensors, tupled
+from rdeepsense.networks import Architecture, Own, name_of
+from rdeepsense.networks.base import built
 from rdeepsense.uncertainty import Laplace
+from rdeepsense.uncertainty.laplace import features_of
 from rdeepsense.uncertainty.novelty import Novelty
 from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.stream import Smoothing
+
+# --------------------------------------------------------------------------------------------------
+# A few rows through a model that was just loaded: it must answer them with numbers
+#
+# The rows are the centre of the training rows and a standard deviation on either side of it. Shapes
+# and ranges have been checked, so this finds what only the whole of the numbers makes wrong.
+# --------------------------------------------------------------------------------------------------
+
+LARGEST = 1e250
+LONG = 1 << 14  # numbers of a window, of which a part is tried
+SMALL = 1 << 21  # numbers, of which a copy takes 16 MiB
+
+
+def try_model(fitted: Fitted) -> None:
+    """Refuse a model that has no finite prediction for the rows that it should know best."""
+    scaler, shape = fitted.inputs.scaler, fitted.inputs.network_shape
+    if isinstance(fitted.model, Networks) and math.prod(shape) > LONG:
+        shape = example_shape(fitted.model.architecture, shape)
+    whole = shape == fitted.inputs.network_shape
+    steps = np.array([0.0, 1.0, -1.0]).reshape(-1, *[1] * len(shape))
+    rows = scaler.rows_at(np.broadcast_to(steps, (len(steps), *shape)))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for dist in _predicted(fitted, rows):
+            _check(dist, "prediction")
+        frozen = replace(fitted, correction=None)
+        if fitted.epistemic is not None and _is_small(fitted) and whole:
+            _check(frozen.distribution(rows, "laplace"), "epistemic prediction")
+            _finite(frozen.epistemic_std(rows, "laplace"), "epistemic std")
+        if fitted.novelty is not None:
+            share = fitted.novelty.novelty(fitted.scaled(rows))
+            if not ((share >= 0) & (share <= 1)).all():
+                raise InputError("the novelty arrays give a share outside of 0 to 1")
+
+
+def _predicted(fitted: Fitted, rows: Floats) -> Iterator[AnyDistribution]:
+    """Predict as any caller would; of a large model each network by itself, without copies."""
+    model = fitted.model
+    if _is_small(fitted):
+        passes = model.passes if isinstance(model, Networks) else None
+        few = replace(passes, count=2) if isinstance(passes, Sampled) else passes
+        yield fitted.distribution(rows, passes=few)
+    elif isinstance(model, Networks):
+        x = fitted.inputs.scaler.transform(rows)
+        for member in model.members:
+            with torch.no_grad():
+                dist = member(x.to(next(member.parameters()))).numpy()
+            dist = fitted.target.in_units(dist, fitted.target_scaler)
+            yield dist if fitted.calibration is None else fitted.calibration.apply(dist)
+
+
+def _is_small(fitted: Fitted) -> bool:
+    """Tell whether copies of a model, in float64, are little beside all else."""
+    model = fitted.model
+    if isinstance(model, Networks):
+        return sum(p.numel() for member in model.members for p in member.parameters()) <= SMALL
+    return not isinstance(model.gp, ExactGP) or model.gp.root.numel() <= SMALL
+
+
+def _check(dist: AnyDistribution, what: str) -> None:
+    if isinstance(dist, Categorical):
+        _finite(dist.probs, what)
+        return
+    _finite(dist.mean, what)
+    _finite(dist.std, what)
+    if not (dist.std > 0).all():
+        raise InputError(f"the {what} of known rows has a std that is not positive")
+
+
+def _finite(values: Floats, what: str) -> None:
+    if not np.abs(values).max() <= LARGEST:
+        raise InputError(f"the {what} of known rows is not finite")
+
+
+# --------------------------------------------------------------------------------------------------
+# Writing trained networks to a model file and reading them back
+# --------------------------------------------------------------------------------------------------
+
+
+def write_networks(model: Networks, outputs: int, header: Header, tensors: Tensors) -> None:
+    """Add the networks of a model to what its file will hold."""
+    header["architecture"] = {
+        "class": name_of(model.architecture),
+        "arguments": model_file.plain(model.architecture.arguments()),
+        "outputs": outputs,
+        "members": len(model.members),
+        "likelihood": model.candidate.likelihood,
+        "alpha": model.candidate.alpha,
+        "drop_prob": model.candidate.drop_prob,
+        "input_drop_prob": float(model.input_drop_prob),
+    }
+    for number, network in enumerate(model.members):
+        state = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
+        tensors |= model_file.named(f"network.{number}", state)
+
+
+def read_networks(
+    header: Header,
+    tensors: Tensors,
+    shape: tuple[int, ...],
+    passes: Passes,
+    network: nn.Module | None,
+) -> Networks:
+    """Build the networks that a file holds, and take their weights out of `tensors`."""
+    saved = header["architecture"]
+    candidate = Candidate(
+        saved["likelihood"], saved["alpha"], model_file.tupled(saved["drop_prob"])
+    )
+    head = head_named(candidate.likelihood)
+    if isinstance(head.link, Softmax) != ("classes" in header["target"]):
+        raise InputError(
+            f"architecture.likelihood = {candidate.likelihood!r} does not fit the target"
+        )
+    states = _states(saved["members"], tensors)
+    architecture: Architecture = (
+        Own(network) if network is not None else known_architecture(saved, shape, states[0])
+    )
+    members = []
+    for state in states:
+        member = _member(architecture, candidate, saved, shape)
+        try:
+            member.load_state_dict({name: torch.from_numpy(v) for name, v in state.items()})
+        except RuntimeError as error:
+            raise InputError(f"the network does not fit the file's weights: {error}") from error
+        members.append(member.eval())
+        _check_laplace(header, tensors, member, shape)
+    if "adapted" in header:
+        check_adapted_size(tensors, hidden_size(members[0]))
+    return Networks(tuple(members), candidate, architecture, saved["input_drop_prob"], passes)
+
+
+def check_own(saved: Header, network: nn.Module | None) -> None:
+    """Refuse a network of the user's own where none is needed, and ask for one where it is."""
+    own = saved.get("arguments") is None and saved["class"] != "dense"
+    if own and network is None:
+        raise InputError(
+            f"this model was trained on a network of your own ({saved['class']:.60}); "
+            "load it with rds.load(path, network=...), giving a new instance"
+        )
+    if not own and network is not None:
+        raise InputError("this model has layers of its own; leave out network=")
+
+
+def _states(members: int, tensors: Tensors) -> list[Tensors]:
+    """Take the weights of each member out of the others."""
+    names = [name for name in tensors if name.startswith("network.")]
+    states: list[Tensors] = [{} for _ in range(members)]
+    for name in names:
+        number, _, own = name.removeprefix("network.").partition(".")
+        if not number.isdecimal() or int(number) >= members or str(int(number)) != number:
+            raise InputError(f"{name!r:.60} is no tensor of architecture.members = {members}")
+        states[int(number)][own] = tensors.pop(name)
+    for k, state in enumerate(states):
+        if not state:
+            raise InputError(f"lacks the tensors network.{k}, of architecture.members")
+    return states
+
+
+def _member(
+    architecture: Architecture, candidate: Candidate, saved: Header, shape: tuple[int, ...]
+) -> StochasticNetwork:
+    plain = built(architecture, shape, saved["outputs"], 0, seed=0)
+    example = torch.zeros(2, *example_shape(architecture, shape)).to(next(plain.parameters()))
+    try:
+        return convert(
+            plain,
+            likelihood=candidate.likelihood,
+            drop_prob=candidate.drop_prob,
+            input_drop_prob=saved["input_drop_prob"],
+            example=example,
+        )
+    except RDeepSenseError:
+        raise
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        raise InputError(f"the network does not take rows of shape {shape}: {error}") from error
+
+
+def _check_laplace(
+    header: Header, tensors: Tensors, member: StochasticNetwork, shape: tuple[int, ...]
+) -> None:
+    """Refuse a matrix of another size than what the last layer reads."""
+    if "epistemic" not in header:
+        return
+    size, wanted = len(tensors["epistemic.root"]), features_of(member, math.prod(shape))
+    if size != wanted:
+        raise InputError(f"epistemic.root has {size} rows, the network asks for {wanted}")
+
+
+# --------------------------------------------------------------------------------------------------
+# Writing a fitted model to a file and reading it back. Nothing in a file is executed
+# --------------------------------------------------------------------------------------------------
 
 
 def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

@@ -1,15 +1,16 @@
-"""Training the candidates of one fit and judging them on rows they did not train on."""
+"""The trainer: banks of networks on the rows of a fit, cross-validation and calibration."""
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import time
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -25,21 +26,84 @@ from rdeepsense.data.missing import FurtherHoles
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.data.splits import Part
-from rdeepsense.distributions import AnyDistribution
+from rdeepsense.distributions import AnyDistribution, concatenate
 from rdeepsense.dropout import StochasticNetwork, convert
-from rdeepsense.errors import InputError, InterruptedTraining
-from rdeepsense.fitting.candidates import Candidate, Trial
-from rdeepsense.fitting.device_budget import TrainedNetwork
+from rdeepsense.engines import Engine, Failure, Ray
+from rdeepsense.errors import InputError, InterruptedTraining, RDeepSenseError
 from rdeepsense.fitting.ladder import FEW_ROWS
-from rdeepsense.fitting.left_out import LeftOut
 from rdeepsense.fitting.passes import Forward
-from rdeepsense.fitting.records import LAST_ROWS, Selection, TrainingReport
-from rdeepsense.fitting.spec import FitSpec
+from rdeepsense.fitting.records import FOLDS, LAST_ROWS, Candidate, Selection, TrainingReport, Trial
+from rdeepsense.fitting.spec import FitSpec, TrainedNetwork
 from rdeepsense.fitting.target import Target
 from rdeepsense.heads import head_named
 from rdeepsense.networks.base import built, tell_units
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
+
+# --------------------------------------------------------------------------------------------------
+# The record of groups that were left out: networks, and what each said of groups it never saw
+#
+# A new person or a new sensor is unlike all rows that were trained on, but it is like a group that
+# was left out of a training. So whatever is to be true of a new group is learnt from these rows:
+# calibration now, and how fast a model may adapt.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeftOutFold:
+    """A network, the rows that it was trained on, and those of the groups hidden from it.
+
+    Hidden rows stand in the order of the table, which within a group may be that of time.
+    """
+
+    network: StochasticNetwork
+    trained_on: Part
+    hidden: Part
+    dist: AnyDistribution  # of the hidden rows, in units, uncalibrated
+    X: NDArray[Any]
+    y: NDArray[Any]  # encoded: numbers in units, or numbers of classes
+    group: NDArray[Any]  # the label of each hidden row
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """All groups, each predicted by a network that did not see it."""
+
+    folds: tuple[LeftOutFold, ...]
+    forward: Forward  # how rows reach the networks
+    target_scaler: Scaler | None  # from the networks' scale to units; None for classes
+
+    def joined(self, name: str) -> NDArray[Any]:
+        """Return an array of all folds, one after the other."""
+        return np.concatenate([getattr(fold, name) for fold in self.folds])
+
+    @property
+    def dist(self) -> AnyDistribution:
+        """The predictions of all rows, fold after fold."""
+        return concatenate([fold.dist for fold in self.folds])
+
+    @property
+    def weight(self) -> Floats:
+        """Weights by which each group counts alike (`alike`)."""
+        weight = np.concatenate([fold.hidden.weight for fold in self.folds])
+        return alike(weight, self.joined("group"))
+
+
+def alike(weight: Floats, group: NDArray[Any]) -> Floats:
+    """Return weights, of mean 1, by which each group counts alike: w_i / sum of w in i's group.
+
+    A new group is a draw of a group, not of a row. A mean over groups of each group's own mean
+    estimates what such a draw is like, and a long recording does not outvote the short ones.
+    """
+    number = np.unique(group, return_inverse=True)[1]
+    own = weight / np.bincount(number, weight)[number]
+    relative: Floats = own / own.mean()
+    return relative
+
+
+# --------------------------------------------------------------------------------------------------
+# Training the candidates of one fit and judging them on rows they did not train on
+# --------------------------------------------------------------------------------------------------
 
 ROWS_AN_INPUT, MOST_FEW_ROWS = 20, 1_000  # fewer are few for so many inputs
 ROUNDING_ROWS = 512  # to choose the rounding of an exported network on
@@ -365,3 +429,100 @@ def default_learning_rate(network: nn.Module) -> float:
         return 2e-3
     widths = [m.out_features for m in network.modules() if isinstance(m, nn.Linear)][:-1]
     return 5e-3 * min(1.0, 100 / max(widths, default=1))
+
+
+# --------------------------------------------------------------------------------------------------
+# Banks that do not depend on each other, each trained where an engine puts it
+#
+# A piece of work is a trainer on rows in memory and what to do with it. It comes to the same bits
+# wherever it runs: seeds are in the specification, and the number of threads does not enter.
+# --------------------------------------------------------------------------------------------------
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Piece(Generic[Result]):
+    """A part of a search, for any process."""
+
+    trainer: Trainer
+    spec: FitSpec
+    task: Callable[[Trainer, FitSpec], Result]
+
+    def run(self) -> Result:
+        return self.task(self.trainer, self.spec)
+
+
+def engine_for(trainer: Trainer, pieces: int) -> Engine | None:
+    """Return what so many pieces of the trainer's work are given to; None is this process.
+
+    One piece alone stays here, and so do files, which the engine's workers read together, and what
+    is to run on a GPU where the engine's workers have none.
+    """
+    engine = trainer.spec.engine
+    if engine is None or pieces < 2 or not trainer.can_travel:
+        return None
+    has_gpu = isinstance(engine, Ray) and engine.use_gpu
+    return engine if trainer.spec.device.type == "cpu" or has_gpu else None
+
+
+def spread_banks(
+    engine: Engine, trainer: Trainer, tasks: Sequence[Callable[[Trainer, FitSpec], Result]]
+) -> list[Result]:
+    """Return the results in the order of the tasks; the first that fails ends all.
+
+    Elsewhere nothing is shown, and no state is saved: a search that was broken off begins again.
+    """
+    own = copy.copy(trainer)
+    spec = replace(trainer.spec, engine=None, checkpoint=None, verbose=False, max_seconds=None)
+    own.spec = spec
+    found: dict[int, Result] = {}
+    for number, result in engine.run_each([Piece(own, spec, task) for task in tasks]):
+        if isinstance(result, Failure):
+            raise RDeepSenseError(result.reason)
+        found[number] = result
+    return [found[number] for number in range(len(tasks))]
+
+
+# --------------------------------------------------------------------------------------------------
+# Cross-validation inside one bank: weights of 0 and 1 hide from a network what it is judged on
+# --------------------------------------------------------------------------------------------------
+
+
+def fold_weights(
+    rows: Rows, fold: NDArray[Any], members: int, candidates: int, folds: int = FOLDS
+) -> tuple[Rows, Rows]:
+    """Return rows with weights that hide from each network what it is judged on, and the reverse.
+
+    Networks come in the order candidate, fold, member of the ensemble.
+    """
+    weight = torch.ones(len(rows)) if rows.weight is None else rows.weight.cpu()
+    held = torch.from_numpy(fold == np.arange(folds)[:, None])
+    held = held.repeat_interleave(members, 0).repeat(candidates, 1 + rows.copies)
+    inside = (weight * ~held).to(rows.x)
+    outside = (weight * held).to(rows.x)
+    own = slice(len(fold))  # nobody is judged by copies
+    return (
+        replace(rows, weight=inside / inside.mean(1, keepdim=True)),
+        replace(rows, x=rows.x[own], y=rows.y[own], weight=outside[:, own], copies=0),
+    )
+
+
+def out_of_fold(
+    trainer: Trainer,
+    networks: list[StochasticNetwork],
+    fold: NDArray[Any],
+    scaler: Scaler | None,
+) -> HeldOutPredictions:
+    """Predict every row by the networks that did not see it."""
+    data, part, members = trainer.rows, trainer.rows.rows, trainer.spec.members
+    order = [np.flatnonzero(fold == f) for f in range(FOLDS)]
+    dists = [
+        trainer.predict(
+            networks[f * members : (f + 1) * members], data.X[part.index[order[f]]], scaler
+        )
+        for f in range(FOLDS)
+    ]
+    joined: Part = part[np.concatenate(order)]
+    X, y = data.X[joined.index], data.y[joined.index]
+    return HeldOutPredictions(concatenate(dists), X, y, joined.relative_weight)

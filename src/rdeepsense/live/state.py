@@ -31,8 +31,7 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError, ModelFileError, share
 from rdeepsense.fitting.fitted import CPU, Fitted
-from rdeepsense.fitting.last_hidden import hidden_size
-from rdeepsense.fitting.passes import prepared
+from rdeepsense.fitting.passes import hidden_size, prepared
 from rdeepsense.live.targets import Pending
 from rdeepsense.modelfile import tensors as model_file
 from rdeepsense.modelfile.schema import TEXT, check_fields, number, whole

@@ -177,8 +177,8 @@ def _match(name: str, files: list[Path]) -> Path:
 # Cells: one family on one split of one data set, each a JSON file that is there when it is done
 #
 # A cell is known by everything that its figures follow from (data, split, estimator and all its
-# arguments, the version of the figures); its file name carries a hash of that, so that a changed setting
-# is another cell and never mistaken for an old one.
+# arguments, the version of the figures); its file name carries a hash of that, so that a changed
+# setting is another cell and never mistaken for an old one.
 # --------------------------------------------------------------------------------------------------
 
 

@@ -84,7 +84,7 @@ class CRunner:
 # --------------------------------------------------------------------------------------------------
 
 WORTH_IT = 200_000  # rows for which a compiler is called
-MEANING = 2  # another number where a plan of the same model says something else of a row
+MEANING = 3  # another number where a plan of the same model says something else of a row
 
 
 @dataclass(frozen=True)

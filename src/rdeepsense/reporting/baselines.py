@@ -20,7 +20,7 @@ from rdeepsense.comparison.baselines import HistBoosted
 from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian
 from rdeepsense.errors import RDeepSenseError
 from rdeepsense.estimators.loading import Estimator
-from rdeepsense.fitting.peer_record import LARGEST, PeerRecord, Peers
+from rdeepsense.fitting.fitted import LARGEST, PeerRecord, Peers
 from rdeepsense.pages.html import TextTable
 from rdeepsense.reporting.figures import SHARES, with_error
 from rdeepsense.reporting.inputs import sample

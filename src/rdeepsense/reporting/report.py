@@ -20,7 +20,7 @@ from rdeepsense.distributions import Categorical
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.estimators.loading import Estimator
-from rdeepsense.fitting.peer_record import Peers
+from rdeepsense.fitting.fitted import Peers
 from rdeepsense.pages.page import Banner, Block, Heading, Section, Text, report_page
 from rdeepsense.pages.pictures import Picture
 from rdeepsense.predict.prepare import predict_many

@@ -32,7 +32,7 @@ from rdeepsense.deploy.options import Options
 from rdeepsense.deploy.report import ExportReport
 from rdeepsense.errors import InputError, require
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.fitting.last_hidden import hidden_size
+from rdeepsense.fitting.passes import hidden_size
 from rdeepsense.refusal import Refusal
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from rdeepsense.adaptation.corrections import ClassPrior
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.fitting.last_hidden import LastHidden, hidden_size
+from rdeepsense.fitting.passes import LastHidden, hidden_size
 
 
 def personal(fitted: Fitted) -> dict[str, Any]:

@@ -16,23 +16,11 @@ from rdeepsense._progress import progress_for
 from rdeepsense.data.checks import Texts
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.fitting.column_warnings import warn_of_columns
-from rdeepsense.fitting.fitted import (
-    Fitted,
-    guard_for,
-    inputs_of,
-    keep,
-    score,
-    with_conformal,
-)
-from rdeepsense.fitting.gp_exact import learn_exact
-from rdeepsense.fitting.gp_models import GP
-from rdeepsense.fitting.gp_prior import GPSchedule
-from rdeepsense.fitting.gp_variational import learn_classes, learn_sparse
-from rdeepsense.fitting.process import Process
+from rdeepsense.fitting.fitted import Fitted, guard_for, inputs_of, keep, score, with_conformal
+from rdeepsense.fitting.gp import GP, GPSchedule, Process, learn_classes, learn_exact, learn_sparse
 from rdeepsense.fitting.records import LAST_ROWS, TrainingReport
 from rdeepsense.fitting.spec import AfterTraining
-from rdeepsense.fitting.target import Target
+from rdeepsense.fitting.target import Target, warn_of_columns
 from rdeepsense.fitting.trainer import HeldOutPredictions
 from rdeepsense.networks import check_table
 
