@@ -23,10 +23,9 @@ import numpy as np
 
 import rdeepsense as rds
 from rdeepsense.deploy.fold import fold_fitted
-from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.networks import NetworkRunner
-from rdeepsense.deploy.prepare import prepare
+from rdeepsense.deploy.options import LabelledRows
 from rdeepsense.deploy.quality import quality
+from rdeepsense.deploy.quantise import NetworkRunner, prepare
 from rdeepsense.paper.uci import find, load
 
 AUTO: dict[str, Any] = {"hidden": "auto", "alpha": 0.5, "likelihood": "student"}

@@ -76,10 +76,10 @@ def cost() -> None:
     """Count instructions of a network of net A's shape; its weights are hardly trained."""
     from latency import trained
 
-    from rdeepsense.deploy.c.compiled import single
-    from rdeepsense.deploy.c.source import Source
-    from rdeepsense.deploy.prepare import DTYPES, prepare
-    from rdeepsense.deploy.profile.native import Native
+    from rdeepsense.deploy.c.build import single
+    from rdeepsense.deploy.c.emit import Source
+    from rdeepsense.deploy.profile.forms import Native
+    from rdeepsense.deploy.quantise import DTYPES, prepare
 
     with tempfile.TemporaryDirectory() as folder:
         profiled = trained("GasSen", 200, Path(folder))

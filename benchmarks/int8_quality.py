@@ -19,9 +19,8 @@ from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense._progress import progress_for
 from rdeepsense.deploy.fine_tune import fine_tuned
 from rdeepsense.deploy.fold import fold_fitted
-from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.quality import quality
-from rdeepsense.deploy.quantise import quantise
+from rdeepsense.deploy.quantise import NetworkRunner, quantise
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.paper.tasks.catalogue import SIMULATORS
 

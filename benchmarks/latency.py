@@ -31,13 +31,15 @@ import torch
 
 import rdeepsense as rds
 from rdeepsense._files import write_whole
-from rdeepsense.deploy.profile import energy
-from rdeepsense.deploy.profile.candidate import Missing, ProfileCandidate
-from rdeepsense.deploy.profile.candidates import candidate
-from rdeepsense.deploy.profile.devices import DEFAULT
-from rdeepsense.deploy.profile.measure import measure
-from rdeepsense.deploy.profile.profiled_model import ProfiledModel
-from rdeepsense.deploy.profile.side_by_side import ProfileReport, energy_label, machine
+from rdeepsense.deploy.profile import measure as energy
+from rdeepsense.deploy.profile.forms import (
+    ProfiledModel,
+    ProfileReport,
+    candidate,
+    energy_label,
+    machine,
+)
+from rdeepsense.deploy.profile.measure import DEFAULT, Missing, ProfileCandidate, measure
 from rdeepsense.errors import MissingExtraError
 from rdeepsense.paper.tasks import catalogue
 

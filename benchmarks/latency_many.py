@@ -26,14 +26,11 @@ import numpy as np
 import older_core
 import torch
 
-from rdeepsense.deploy.c.called import CompiledRunner
-from rdeepsense.deploy.c.compiled import compiled_source
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.build import CompiledRunner, compiled_source
+from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.networks import standardised
-from rdeepsense.deploy.prepare import prepare
-from rdeepsense.deploy.profile.profiled_model import ProfiledModel
-from rdeepsense.deploy.profile.side_by_side import machine
+from rdeepsense.deploy.profile.forms import ProfiledModel, machine
+from rdeepsense.deploy.quantise import prepare, standardised
 
 # (slower, faster): the least ratio.
 AIMS = {

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import MeanStd
-from rdeepsense.deploy.networks import standardised
-from rdeepsense.deploy.profile.candidate import ProfileCandidate, peak_of_python, timed
-from rdeepsense.deploy.profile.candidates import session_candidate
-from rdeepsense.deploy.profile.profiled_model import ProfiledModel
+from rdeepsense.deploy.folded.model import Folded, MeanStd
+from rdeepsense.deploy.profile.forms import ProfiledModel, session_candidate
+from rdeepsense.deploy.profile.measure import ProfileCandidate, peak_of_python, timed
+from rdeepsense.deploy.quantise import standardised
 from rdeepsense.errors import require
 from rdeepsense.heads.gaussian import VARIANCE_FLOOR
 

@@ -11,13 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rdeepsense.deploy.c.assemble import Assembly
-from rdeepsense.deploy.c.build import Target, build, need_compiler
-from rdeepsense.deploy.c.compiled import single
-from rdeepsense.deploy.c.levels import options
-from rdeepsense.deploy.c.text import table
-from rdeepsense.deploy.profile.native import COUNTED, C
-from rdeepsense.deploy.profile.profiled_model import ProfiledModel
+from rdeepsense.deploy.c.build import Target, build, need_compiler, options, single
+from rdeepsense.deploy.c.emit import Assembly
+from rdeepsense.deploy.c.inputs import table
+from rdeepsense.deploy.profile.forms import COUNTED, C, ProfiledModel
 
 # Functions stay what they are, so that their instructions can be told apart.
 APART = ("-g", "-fno-inline-functions", "-fno-inline-functions-called-once")

@@ -25,8 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from rdeepsense.deploy.c.build import need_compiler
-from rdeepsense.deploy.c.levels import VARIABLE
+from rdeepsense.deploy.c.build import VARIABLE, need_compiler
 
 PACKAGES = ("onnxruntime", "ai_edge_litert")
 LIBRARY = "older_core.so"

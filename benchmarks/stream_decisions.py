@@ -22,11 +22,10 @@ import numpy as np
 from hapt_log import RATE, TEST, raw_log
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.graph.decided import decided_quality
-from rdeepsense.deploy.c.graph.running import running_quality
-from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.deploy.labelled_rows import LabelledRows
+from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.streams import decided_quality, running_quality
+from rdeepsense.deploy.fold import fold_graph
+from rdeepsense.deploy.options import LabelledRows
 
 SENSORS = {"accelerometer": ["ax", "ay", "az"], "gyroscope": ["gx", "gy", "gz"]}
 WINDOW, HOP = 4.8, 0.96

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdeepsense.data.findings import CheckReport, Finding
     from rdeepsense.deploy.budget import Budget
     from rdeepsense.deploy.export import export
-    from rdeepsense.deploy.profile.side_by_side import profile
+    from rdeepsense.deploy.profile.forms import profile
     from rdeepsense.distributions import Categorical, Gaussian, Mixture, StudentT
     from rdeepsense.dropout import convert
     from rdeepsense.engines import Joblib, Local, Ray
@@ -70,7 +70,7 @@ _EXPORTS = {
     "StudentT": "distributions",
     "epistemic_variance": "uncertainty",
     "export": "deploy.export",
-    "profile": "deploy.profile.side_by_side",
+    "profile": "deploy.profile.forms",
     "CheckpointError": "errors",
     "ColumnWarning": "errors",
     "ConversionError": "errors",

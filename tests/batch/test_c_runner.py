@@ -14,7 +14,7 @@ import pytest
 from batch.models import classifier, regressor, table
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.measure import compiler
+from rdeepsense.deploy.c.build import compiler
 from rdeepsense.errors import InputError
 from rdeepsense.predict import plan as planning
 from rdeepsense.predict import prepare as preparing

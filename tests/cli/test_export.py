@@ -16,7 +16,7 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.web.wasm import wasm_compiler
+from rdeepsense.deploy.web.export import wasm_compiler
 from rdeepsense.errors import InputError
 
 FILES = ["README.md", "model.c", "model.h", "report.json", "selftest.c", "weights.c"]

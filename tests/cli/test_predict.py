@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from batch.models import classifier, regressor, table
 
-from rdeepsense.deploy.c.measure import compiler
+from rdeepsense.deploy.c.build import compiler
 from rdeepsense.predict import plan as planning
 from rdeepsense.predict.plan import CRunner
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.deploy.profile import energy
+from rdeepsense.deploy.profile import measure as energy
 
 FIT: dict[str, Any] = {"hidden": (6,), "epochs": 2, "random_state": 0, "verbose": False}
 

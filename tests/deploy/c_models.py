@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.c.header import header
-from rdeepsense.deploy.c.selftest import selftest
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.emit import Source, header
+from rdeepsense.deploy.c.export import selftest
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]

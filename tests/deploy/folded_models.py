@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.layers import DenseLayer, Layers
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Runner
+from rdeepsense.deploy.folded.model import (
+    DenseLayer,
+    Facts,
+    Folded,
+    Layers,
+    MeanStd,
+    Output,
+    Outputs,
+    Runner,
+)
 from rdeepsense.link import Column, Link, LocationWidth, Softmax, add, softplus, sqrt
 
 

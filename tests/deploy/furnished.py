@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.compact_novelty import CompactNovelty
-from rdeepsense.deploy.c.live import CLive
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.folded.embedding import Embedding
-from rdeepsense.deploy.folded.laplace import LastLayerLaplace
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.narrowing import Narrowing
-from rdeepsense.deploy.networks import FloatNetwork, as_float32
-from rdeepsense.deploy.prepare import prepare
-from rdeepsense.deploy.quantise import Int8Layer, Int8Network
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.c.inputs import CLive
+from rdeepsense.deploy.folded.model import (
+    DenseLayer,
+    Embedding,
+    Folded,
+    LastLayerLaplace,
+    Narrowing,
+)
+from rdeepsense.deploy.quantise import FloatNetwork, Int8Layer, Int8Network, as_float32, prepare
 from rdeepsense.encoding import Category, Encoding
 from rdeepsense.guard import Guard
 from rdeepsense.refusal import Refusal

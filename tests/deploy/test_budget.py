@@ -17,11 +17,10 @@ from torch import nn
 
 import rdeepsense as rds
 from rdeepsense import Budget, InputError
+from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.c.layout import Dimensions, Memory, flash_bytes, struct_bytes, tables
-from rdeepsense.deploy.c.source import Source
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.networks import NetworkRunner
-from rdeepsense.deploy.prepare import DTYPES, prepare
+from rdeepsense.deploy.quantise import DTYPES, NetworkRunner, prepare
 from rdeepsense.fitting.records import Need, front
 from rdeepsense.networks import DeepSense, Dense, Periodic
 

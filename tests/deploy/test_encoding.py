@@ -19,9 +19,9 @@ from fuzz.folded_files import encoded_file
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.prepare import DTYPES, prepare
+from rdeepsense.deploy.quantise import DTYPES, prepare
 from rdeepsense.encoding import Category, Encoding
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.networks import Periodic

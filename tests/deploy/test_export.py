@@ -14,9 +14,9 @@ from sklearn.exceptions import NotFittedError
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.report import C99Report
+from rdeepsense.deploy.c.export import C99Report
 from rdeepsense.deploy.onnx.export import OnnxReport
-from rdeepsense.deploy.report import ExportReport
+from rdeepsense.deploy.quality import ExportReport
 from rdeepsense.errors import InputError
 
 FIT: dict[str, Any] = {"hidden": (8, 8), "epochs": 3, "random_state": 0, "verbose": False}

@@ -15,16 +15,23 @@ from torch.distributions import Categorical, Normal, kl_divergence
 
 from rdeepsense._progress import Silent
 from rdeepsense.calibration import Scale
-from rdeepsense.deploy import fine_tune, rounded
+from rdeepsense.deploy import fine_tune
+from rdeepsense.deploy import fine_tune as rounded
 from rdeepsense.deploy import quantise as quantisation
-from rdeepsense.deploy.calibrated_head import CalibratedHead
-from rdeepsense.deploy.fine_tune import fine_tuned, quantise_or_tune
+from rdeepsense.deploy.fine_tune import CalibratedHead, Rounded, fine_tuned, quantise_or_tune
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.networks import NetworkRunner, standardised
+from rdeepsense.deploy.folded.model import DenseLayer
 from rdeepsense.deploy.quality import FineTuning, Quality, quality
-from rdeepsense.deploy.quantise import best_units, integers, quantise, reach_of, to_bytes, together
-from rdeepsense.deploy.rounded import Rounded
+from rdeepsense.deploy.quantise import (
+    NetworkRunner,
+    best_units,
+    integers,
+    quantise,
+    reach_of,
+    standardised,
+    to_bytes,
+    together,
+)
 from rdeepsense.errors import InputError
 from rdeepsense.estimators import RDeepSenseRegressor
 from rdeepsense.estimators.base import fitted_model

@@ -19,10 +19,9 @@ import rdeepsense as rds
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration import Isotonic
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.fold import fold_fitted
-from rdeepsense.deploy.fold_adapted import narrowing, settled
-from rdeepsense.deploy.networks import as_float32
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.fold import fold_fitted, narrowing, settled
+from rdeepsense.deploy.quantise import as_float32
 from rdeepsense.errors import InputError
 
 SETTINGS: dict[str, Any] = {

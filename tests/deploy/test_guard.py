@@ -16,12 +16,11 @@ from deploy.random_windows import draw_own
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.graph.source import GraphSource
-from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.deploy.prepare import DTYPES, prepare
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.c.graph import GraphSource
+from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.fold import fold, fold_graph
+from rdeepsense.deploy.quantise import DTYPES, prepare
 from rdeepsense.guard import Guard
 from rdeepsense.status import Status
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from deploy.random_models import draw
 
-from rdeepsense.deploy.labelled_rows import LabelledRows
+from rdeepsense.deploy.options import LabelledRows
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.fitting.target import ClassTarget
 

@@ -22,18 +22,14 @@ from torch import nn
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.header import header
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.fold import COVERAGES, fold
+from rdeepsense.deploy.c.emit import Source, header
+from rdeepsense.deploy.fold import COVERAGES, fold, save
 from rdeepsense.deploy.folded.deployed import DeployedModel
-from rdeepsense.deploy.folded.laplace import triangular
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import Runner
+from rdeepsense.deploy.folded.model import Folded, Runner, triangular
 from rdeepsense.deploy.onnx import export as onnx_export
-from rdeepsense.deploy.onnx.graph import model
-from rdeepsense.deploy.onnx.runner import OnnxRunner
-from rdeepsense.deploy.prepare import prepare
-from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.onnx.export import OnnxRunner
+from rdeepsense.deploy.onnx.nodes import model
+from rdeepsense.deploy.quantise import prepare
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.networks import DeepSense

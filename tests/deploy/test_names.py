@@ -17,8 +17,8 @@ from markdown_it import MarkdownIt
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.text import remark
-from rdeepsense.deploy.folded.fields import TEXTS
+from rdeepsense.deploy.c.inputs import remark
+from rdeepsense.deploy.folded.file import TEXTS
 from rdeepsense.errors import ModelFileError
 from rdeepsense.modelfile import tensors as model_file
 

@@ -19,9 +19,8 @@ from rdeepsense._progress import Silent
 from rdeepsense.deploy import fine_tune, load
 from rdeepsense.deploy.fine_tune import fine_tuned
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.networks import NetworkRunner
 from rdeepsense.deploy.quality import quality
-from rdeepsense.deploy.quantise import quantise
+from rdeepsense.deploy.quantise import NetworkRunner, quantise
 from rdeepsense.distributions import Gaussian
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.errors import InputError

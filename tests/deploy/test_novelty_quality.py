@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.deploy.novelty_quality import aurocs, false_alarms, faulty
+from rdeepsense.deploy.quality import aurocs, false_alarms, faulty
 
 
 def test_one_row_in_a_hundred_is_a_false_alarm() -> None:

@@ -16,14 +16,12 @@ from deploy.random_models import Drawn, draw
 from torch import nn
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.dense_layers import is_dense
-from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.runtime import load_folded
-from rdeepsense.deploy.onnx import graph
-from rdeepsense.deploy.onnx.runner import OnnxRunner
-from rdeepsense.deploy.prepare import prepare
-from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.fold import fold, is_dense, save
+from rdeepsense.deploy.folded.file import load_folded
+from rdeepsense.deploy.onnx import nodes as graph
+from rdeepsense.deploy.onnx.export import OnnxRunner
+from rdeepsense.deploy.quantise import prepare
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.networks import Periodic
 from rdeepsense.networks.periodic import PeriodicEmbedding
@@ -75,7 +73,7 @@ def test_many_rows_are_taken_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     drawn = draw(0, widest=9, most=5, periodic=True)
     folded = fold(drawn.estimator)
     whole = forward(folded, drawn.X)
-    monkeypatch.setattr("rdeepsense.deploy.folded.embedding.NUMBERS", 1)
+    monkeypatch.setattr("rdeepsense.deploy.folded.model.NUMBERS", 1)
     np.testing.assert_allclose(forward(folded, drawn.X), whole, rtol=1e-12)
     assert forward(folded, drawn.X[:0]).shape[-2] == 0
 

@@ -10,8 +10,7 @@ import pytest
 from deploy.random_models import draw
 
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Runner
+from rdeepsense.deploy.folded.model import Facts, MeanStd, Outputs, Runner
 from rdeepsense.deploy.quality import FineTuning, Quality, check_change, moved, quality
 from rdeepsense.distributions import Gaussian, Recalibrated, StudentT
 from rdeepsense.errors import InputError

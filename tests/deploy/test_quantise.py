@@ -13,21 +13,21 @@ from deploy.folded_models import finished, forward, hand_made, with_layers
 from deploy.random_models import draw
 
 from rdeepsense.datasets import simulate
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.networks import NetworkRunner, standardised
+from rdeepsense.deploy.folded.model import DenseLayer, Folded
 from rdeepsense.deploy.quality import Quality, quality
 from rdeepsense.deploy.quantise import (
     LEVELS,
     Int8Layer,
     Int8Network,
+    NetworkRunner,
     _paired,
     best_units,
     integers,
     quantise,
     reach_of,
+    standardised,
     to_bytes,
 )
 from rdeepsense.errors import InputError

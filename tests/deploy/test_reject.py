@@ -23,22 +23,17 @@ from numpy.typing import NDArray
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.graph.source import GraphSource
-from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.fold import fold, fold_fitted
-from rdeepsense.deploy.fold_adapted import settled
-from rdeepsense.deploy.fold_live import fold_live
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded_form import folded_form
-from rdeepsense.deploy.networks import NetworkRunner
-from rdeepsense.deploy.onnx.graph import model as onnx_graph
-from rdeepsense.deploy.onnx.refusal import TorchRefusal
-from rdeepsense.deploy.onnx.runner import OnnxRunner
-from rdeepsense.deploy.prepare import prepare
-from rdeepsense.deploy.web.wasm import wasm_compiler
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.c.export import fold_live
+from rdeepsense.deploy.c.graph import GraphSource
+from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.fold import fold, fold_fitted, folded_form, settled
+from rdeepsense.deploy.folded.model import DenseLayer, Folded, Output
+from rdeepsense.deploy.onnx.export import OnnxRunner
+from rdeepsense.deploy.onnx.nodes import TorchRefusal
+from rdeepsense.deploy.onnx.nodes import model as onnx_graph
+from rdeepsense.deploy.quantise import NetworkRunner, prepare
+from rdeepsense.deploy.web.export import wasm_compiler
 from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
 from rdeepsense.link import Column, LocationWidth

@@ -16,7 +16,7 @@ from deploy.random_models import draw
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.measure import compiler
+from rdeepsense.deploy.c.build import compiler
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense
 from rdeepsense.status import Status

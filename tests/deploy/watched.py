@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.c.graph.source import GraphSource
-from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.graph.model import FoldedGraph
-from rdeepsense.deploy.folded_form import folded_form
-from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.networks import as_float32
-from rdeepsense.deploy.options import Options
-from rdeepsense.deploy.watch import Watch
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.c.graph import GraphSource
+from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.fold import folded_form
+from rdeepsense.deploy.folded.graph import FoldedGraph
+from rdeepsense.deploy.folded.model import Facts
+from rdeepsense.deploy.options import LabelledRows, Options
+from rdeepsense.deploy.quantise import as_float32
+from rdeepsense.deploy.status import Watch
 
 ROUNDING = 1e-5  # of a surprise, and of 1
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rdeepsense.cli.serving import server_of
-from rdeepsense.deploy.web.wasm import wasm_compiler
+from rdeepsense.deploy.web.export import wasm_compiler
 from rdeepsense.errors import InputError
 from rdeepsense.paper.demo import cut, make_page, recording
 from rdeepsense.paper.tasks.hhar import LOG_CHANNELS as CHANNELS

@@ -10,7 +10,7 @@ import pytest
 from streaming.sampled_models import CHANNELS, HOP, INTERVAL, RATE, SAMPLES, SENSORS, shaken
 
 import rdeepsense as rds
-from rdeepsense.deploy.fold_graph import fold_graph
+from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.errors import ModelFileError
 from rdeepsense.fitting.groups import unbroken
 

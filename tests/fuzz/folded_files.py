@@ -12,11 +12,9 @@ from fuzz.hostile_files import File, opened
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.options import Options
-from rdeepsense.deploy.save_folded import save
-from rdeepsense.deploy.watch import Watch
+from rdeepsense.deploy.fold import fold, save
+from rdeepsense.deploy.options import LabelledRows, Options
+from rdeepsense.deploy.status import Watch
 
 
 def file_of(seed: int, epistemic: str | None, folder: Path, periodic: bool = False) -> File:

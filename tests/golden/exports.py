@@ -26,7 +26,7 @@ from golden.formula_models import model
 from numpy.typing import NDArray
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.compiled import single
+from rdeepsense.deploy.c.build import single
 from rdeepsense.modelfile import tensors as model_file
 
 ANY_CHANGE = 1e9  # of the NLL; the weights mean nothing
@@ -180,12 +180,12 @@ def _same_everywhere() -> Iterator[None]:
         (cwd / "model.wasm").write_bytes(WASM + (PART.join(given) + 2 * PART).encode())
         return mock.Mock(returncode=0)
 
-    wasm = "rdeepsense.deploy.web.wasm"
+    wasm = "rdeepsense.deploy.web.export"
     with (
         mock.patch.dict(os.environ, {"PATH": ""}),
         mock.patch("os.fsync"),  # half of the time
         mock.patch("rdeepsense.deploy.fold.__version__", "0.0.0"),
-        mock.patch("rdeepsense.deploy.onnx.metadata.__version__", "0.0.0"),
+        mock.patch("rdeepsense.deploy.onnx.export.__version__", "0.0.0"),
         mock.patch(f"{wasm}.subprocess.run", run),
         mock.patch(f"{wasm}.wasm_compiler", return_value=("cc",)),
         mock.patch("rdeepsense.deploy.web.export.wasm_compiler", return_value=("cc",)),
@@ -196,7 +196,7 @@ def _same_everywhere() -> Iterator[None]:
 
 def _compiled(path: Path) -> Iterator[tuple[str, str]]:
     """Return the C that `rdeepsense.deploy.load(path, compile=True)` builds."""
-    with mock.patch("rdeepsense.deploy.c.compiled.compiled_source") as building:
+    with mock.patch("rdeepsense.deploy.c.build.compiled_source") as building:
         rds.deploy.load(path, compile=True)
     (source,) = building.call_args.args
     files = {**single(source).files, "weights.c": source.weights()}

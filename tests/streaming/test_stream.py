@@ -14,8 +14,7 @@ import pytest
 from streaming.sampled_models import CHANNELS, HOP, RATE, SAMPLES, SHAKES, model, shaken, windows
 
 import rdeepsense as rds
-from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.fold import fold_graph, save
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.status import Status
 

@@ -14,10 +14,9 @@ from deploy.c_models import COMPILERS, write
 from streaming.sampled_models import SAMPLES, compiled, model, run, untidy
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.graph.sampled import Sampled
-from rdeepsense.deploy.c.graph.source import GraphSource
-from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.fold_graph import fold_graph
+from rdeepsense.deploy.c.graph import GraphSource, Sampled
+from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.windowing.stream import Sampler, Sampling
 
 pytestmark = [

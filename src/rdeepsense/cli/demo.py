@@ -79,7 +79,7 @@ def demo(
 def web_tour(out: Path, seed: int, terminal: Terminal, port: int, serve: bool) -> None:
     """Train on simulated activities, write the page and serve it to this machine."""
     from rdeepsense.cli.serving import server_of
-    from rdeepsense.deploy.web.wasm import wasm_compiler
+    from rdeepsense.deploy.web.export import wasm_compiler
     from rdeepsense.paper.demo import make_page
 
     make_folder(out)

@@ -30,9 +30,8 @@ from rdeepsense.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from rdeepsense.deploy.c.report import C99Report
-    from rdeepsense.deploy.quality import Quality
-    from rdeepsense.deploy.report import ExportReport
+    from rdeepsense.deploy.c.export import C99Report
+    from rdeepsense.deploy.quality import ExportReport, Quality
     from rdeepsense.estimators.loading import Estimator
 
 OPTIONS = {
@@ -240,10 +239,10 @@ def _rows(
 
 
 def _report(terminal: Terminal, report: ExportReport, fine_tune: bool) -> None:
-    from rdeepsense.deploy.c.report import C99Report
+    from rdeepsense.deploy.c.export import C99Report
     from rdeepsense.deploy.onnx.export import OnnxReport
     from rdeepsense.deploy.package.export import PackageReport
-    from rdeepsense.deploy.web.report import WebReport
+    from rdeepsense.deploy.web.export import WebReport
 
     path = report.path
     if isinstance(report, C99Report):

@@ -13,13 +13,13 @@ def export_sizes(fitted: Fitted) -> dict[str, int | str]:
 
     int8 and float16 are rounded by rows of the model file; without rows float32 alone is told.
     """
-    from rdeepsense.deploy.c.graph.source import GraphSource
-    from rdeepsense.deploy.c.graph.stored import DTYPES as OF_GRAPHS
-    from rdeepsense.deploy.c.graph.stored import as_stored
-    from rdeepsense.deploy.c.source import Source
-    from rdeepsense.deploy.folded.graph.model import FoldedGraph
-    from rdeepsense.deploy.folded_form import folded_form
-    from rdeepsense.deploy.prepare import DTYPES, prepare
+    from rdeepsense.deploy.c.emit import Source
+    from rdeepsense.deploy.c.graph import GraphSource
+    from rdeepsense.deploy.c.stored import DTYPES as OF_GRAPHS
+    from rdeepsense.deploy.c.stored import as_stored
+    from rdeepsense.deploy.fold import folded_form
+    from rdeepsense.deploy.folded.graph import FoldedGraph
+    from rdeepsense.deploy.quantise import DTYPES, prepare
     from rdeepsense.errors import RDeepSenseError
 
     rows = fitted.kept_rows[0]

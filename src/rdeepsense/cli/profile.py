@@ -21,8 +21,8 @@ from rdeepsense.cli.terminal import (
 from rdeepsense.errors import require
 
 if TYPE_CHECKING:
+    from rdeepsense.deploy.profile.forms import ProfileReport
     from rdeepsense.deploy.profile.measure import Measured
-    from rdeepsense.deploy.profile.side_by_side import ProfileReport
 
 OPTIONS = {"candidates": "--against", "rounds": "--rounds", "device": "--device"}
 COLUMNS = ["form", "µs", "p99 µs", "instructions", "kB", "peak MB", "mJ"]
@@ -55,7 +55,7 @@ def profile(
     Each form predicts one row of the model file on one thread. All take turns in each round; the
     round with the smallest median counts. Forms of C are compiled on the first run.
     """
-    from rdeepsense.deploy.profile.side_by_side import profile as profile_model
+    from rdeepsense.deploy.profile.forms import profile as profile_model
 
     outputs = {"--json": json, **pictures(plot)}
     check_outputs(outputs, inputs=(model,), overwrite=overwrite)
@@ -79,7 +79,7 @@ def profile(
 
 
 def _tell(terminal: Terminal, report: ProfileReport) -> None:
-    from rdeepsense.deploy.profile.candidate import Missing
+    from rdeepsense.deploy.profile.measure import Missing
 
     shape = "-".join(map(str, report.layers))
     caption = (

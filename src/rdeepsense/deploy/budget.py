@@ -1,4 +1,4 @@
-"""A device's budget: what a model may need there once it is exported as C."""
+"""The budget of a device: what a network needs there, and how good it is as exported."""
 
 from __future__ import annotations
 
@@ -6,17 +6,59 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense.deploy.as_exported import as_exported
 from rdeepsense.deploy.c.layout import Dimensions, Memory
-from rdeepsense.deploy.prepare import DTYPES
+from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.deploy.quality import distribution
+from rdeepsense.deploy.quantise import DTYPES, NetworkRunner, prepare
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.records import Need
+from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
+from rdeepsense.fitting.passes import Single
+from rdeepsense.fitting.records import Candidate, Need, TrainingReport
 from rdeepsense.fitting.spec import TrainedNetwork
-from rdeepsense.networks import Architecture, Dense, Periodic, Shape
+from rdeepsense.networks import Architecture, Dense, Own, Periodic, Shape
+
+# --------------------------------------------------------------------------------------------------
+# What a network that was just trained would predict once it is exported
+#
+# It is folded and rounded as an export does it, without the calibration, which is fitted on these
+# very predictions afterwards, and without the guard, which is no part of a comparison.
+# --------------------------------------------------------------------------------------------------
+
+
+def as_exported(
+    dist: AnyDistribution, X: NDArray[Any], trained: TrainedNetwork, dtype: str
+) -> AnyDistribution:
+    """Give predictions of X the mean and std, or the probabilities, of the stored network."""
+    folded = fold_fitted(_fitted(trained))
+    network = prepare(folded, dtype, trained.rows.astype(np.float32))
+    return distribution(dist, NetworkRunner(folded, network).run(X.astype(np.float32)))
+
+
+def _fitted(trained: TrainedNetwork) -> Fitted:
+    """Dress a network up as a model; only what folding reads is true of it."""
+    rows = trained.rows[:0]
+    return Fitted(
+        "",
+        Inputs(rows.shape[1:], None, "mean", trained.input_scaler),
+        trained.target,
+        trained.target_scaler,
+        Networks((trained.network,), Candidate("", 0.0, 0.0), Own(trained.network), 0.0, Single()),
+        None,
+        TrainingReport(0, 0, 0, ""),
+        None,
+        {},
+        (rows, np.empty(0)),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# A device's budget: what a model may need there once it is exported as C
+# --------------------------------------------------------------------------------------------------
 
 KIB = 1024
 UNITS = {"": 1, "b": 1, "kb": KIB, "kib": KIB, "mb": KIB**2, "mib": KIB**2}

@@ -13,19 +13,14 @@ from numpy.typing import ArrayLike
 from rdeepsense._progress import Progress
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration.reject import RejectOption
-from rdeepsense.deploy.c.export import check_folder, export_c99
-from rdeepsense.deploy.c.graph.export import export_graph_c99
-from rdeepsense.deploy.fold_adapted import check_steady, settled
-from rdeepsense.deploy.folded_form import folded_form, has_graph
-from rdeepsense.deploy.labelled_rows import LabelledRows
+from rdeepsense.deploy.c.export import check_folder, export_c99, export_graph_c99
+from rdeepsense.deploy.fold import check_steady, folded_form, has_graph, save, settled
 from rdeepsense.deploy.onnx.export import export_onnx
-from rdeepsense.deploy.options import Options, check_options
+from rdeepsense.deploy.options import LabelledRows, Options, check_options
 from rdeepsense.deploy.package.export import check_package, write_package
-from rdeepsense.deploy.refusal import export_refusal
-from rdeepsense.deploy.report import ExportReport
-from rdeepsense.deploy.save_folded import save
-from rdeepsense.deploy.single_precision import refusal, said
-from rdeepsense.deploy.watch import Watch, watched
+from rdeepsense.deploy.quality import ExportReport
+from rdeepsense.deploy.quantise import refusal, said
+from rdeepsense.deploy.status import Watch, export_refusal, watched
 from rdeepsense.deploy.web.export import export_web
 from rdeepsense.errors import ColumnWarning
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model

@@ -1,49 +1,207 @@
-"""From a fitted model to plain dense layers: nothing changes but the rounding.
-
-With inputs (x - shift) / scale and targets s y + t, W_1 is divided by the input scale, the rows of
-the location in the last layer are multiplied by s and t is added to their bias; a temperature T
-divides the last layer of a classifier. What the link makes of the other rows cannot be folded:
-their factor stands beside as `spread`. An embedding of the inputs stays as it was trained, and so
-do the columns of W_1 that read it.
-"""
+"""Folding: scaling, calibration and adaptation become part of the network's weights."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import json
+import os
 from collections.abc import Iterable
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from rdeepsense import __version__
+from rdeepsense.adaptation.corrections import MOST_SHARE, AdaptedNumbers
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Calibration, Isotonic, Scale, Temperature
 from rdeepsense.calibration.conformal import Conformal
 from rdeepsense.data.scaling import Scaler
-from rdeepsense.deploy.dense_layers import (
-    WeightBias,
-    before_last,
-    dense_layers,
-    embedding_of,
-    flat,
-    weight_bias,
-    without_embedding,
+from rdeepsense.deploy.folded.file import (
+    EMBEDDING,
+    LAPLACE,
+    STEP,
+    arrays_of,
+    check_header,
+    graph_arrays,
+    graph_record,
 )
-from rdeepsense.deploy.fold_laplace import fitted_epistemic, fold_laplace
-from rdeepsense.deploy.folded.embedding import Embedding
-from rdeepsense.deploy.folded.facts import Facts, Intervals
-from rdeepsense.deploy.folded.layers import DenseLayer, Layers
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.output import Output
+from rdeepsense.deploy.folded.graph import FoldedGraph, Graph, last_hidden, last_layer
+from rdeepsense.deploy.folded.model import (
+    FASTEST,
+    DenseLayer,
+    Embedding,
+    Facts,
+    Folded,
+    Intervals,
+    LastLayerLaplace,
+    Layers,
+    Narrowing,
+    Output,
+    triangular,
+)
+from rdeepsense.deploy.tracing import stream_of, trace
 from rdeepsense.distributions import LocationScale, Recalibrated
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
-from rdeepsense.fitting.fitted import Fitted
+from rdeepsense.fitting.epistemic import EpistemicPart
+from rdeepsense.fitting.fitted import Fitted, GroupCorrection
 from rdeepsense.heads import HEADS, Head
-from rdeepsense.link import Column, Expression, LocationWidth, Operation
+from rdeepsense.link import Column, Expression, LocationWidth, Operation, to_json
+from rdeepsense.modelfile import tensors as model_file
+from rdeepsense.networks.periodic import PeriodicEmbedding
 from rdeepsense.windowing.stream import Smoothing
+
+# --------------------------------------------------------------------------------------------------
+# Weights and biases out of a torch network that is fully connected with ReLU
+#
+# An embedding of the inputs may stand before the layers.
+# --------------------------------------------------------------------------------------------------
+
+WeightBias = tuple[Floats, Floats]
+FOLDABLE = (nn.Linear, nn.ReLU, nn.Dropout, nn.Identity)
+
+
+def is_dense(body: nn.Module) -> bool:
+    """Tell whether a network is a Sequential of dense layers, which `dense_layers` takes."""
+    modules = without_embedding(flat(body))
+    several = len(modules) == len(flat(body)) or sum(isinstance(m, nn.Linear) for m in modules) > 1
+    return several and all(isinstance(module, FOLDABLE) for module in modules)
+
+
+def flat(module: nn.Module) -> list[nn.Module]:
+    """List the modules of nested Sequentials in the order of the pass."""
+    # The exact type: a subclass may have a forward of its own.
+    if type(module) is nn.Sequential:
+        return [inner for part in module for inner in flat(part)]
+    return [module]
+
+
+def without_embedding(modules: list[nn.Module]) -> list[nn.Module]:
+    """Leave out an embedding that stands before all layers."""
+    return modules[1:] if modules and type(modules[0]) is PeriodicEmbedding else modules
+
+
+def embedding_of(modules: list[nn.Module]) -> Embedding | None:
+    """Copy the numbers of the embedding before all layers, if there is one."""
+    found = modules[0]
+    if type(found) is not PeriodicEmbedding:
+        return None
+    frequency, weight, bias = (
+        value.detach().cpu().double().numpy().copy()
+        for value in (found.frequency, found.weight, found.bias)
+    )
+    if not all(np.isfinite(values).all() for values in (weight, bias)):
+        raise InputError("the embedding has weights that are not finite")
+    if not np.abs(frequency).max() <= FASTEST:
+        raise InputError(
+            f"the embedding has frequencies of up to {np.abs(frequency).max():g} periods per "
+            f"standard deviation; accepted: {FASTEST:g}"
+        )
+    return Embedding(frequency, weight.reshape(bias.size, -1), bias)
+
+
+def dense_layers(modules: list[nn.Module]) -> list[WeightBias]:
+    """Copy W and b of each layer; layers with no ReLU between them are multiplied out."""
+    layers: list[WeightBias] = []
+    rectified = True
+    for module in modules:
+        if isinstance(module, nn.Linear):
+            weight, bias = weight_bias(module)
+            if rectified:
+                layers.append((weight, bias))
+            else:
+                before, offset = layers[-1]
+                layers[-1] = (weight @ before, weight @ offset + bias)
+            rectified = False
+        elif isinstance(module, nn.ReLU):
+            if not layers:
+                raise InputError("the network begins with a ReLU, which cannot be folded")
+            rectified = True
+        elif not isinstance(module, FOLDABLE):
+            raise InputError(
+                f"a network with {type(module).__name__} cannot be folded; accepted: nn.Sequential "
+                "of Linear, ReLU, Dropout and Identity"
+            )
+    for weight, bias in layers:
+        if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+            raise InputError("the network has weights that are not finite")
+    return layers
+
+
+def weight_bias(linear: nn.Linear) -> WeightBias:
+    """Copy W and b in float64; b is 0 where the layer has none."""
+    weight = linear.weight.detach().cpu().double().numpy().copy()
+    bias: Tensor | None = linear.bias
+    if bias is None:
+        return weight, np.zeros(len(weight))
+    return weight, bias.detach().cpu().double().numpy().copy()
+
+
+def before_last(modules: list[nn.Module]) -> list[nn.Module]:
+    """List what makes the numbers that the last Linear layer reads."""
+    return modules[: max(k for k, module in enumerate(modules) if isinstance(module, nn.Linear))]
+
+
+# --------------------------------------------------------------------------------------------------
+# The Laplace approximation of a fitted model, folded: see `folded.laplace`
+# --------------------------------------------------------------------------------------------------
+
+PROBIT = np.pi / 8
+
+
+def fitted_epistemic(fitted: Fitted, epistemic: str) -> EpistemicPart:
+    """Return what was fitted of the epistemic part; refuse what cannot be exported."""
+    if epistemic != "laplace":
+        raise InputError(f"epistemic={epistemic!r} cannot be exported; accepted: 'laplace'")
+    if fitted.epistemic is None:
+        raise InputError(
+            "the model's file is older than epistemic uncertainty; fit the model again to export "
+            "it with epistemic='laplace'"
+        )
+    return fitted.epistemic
+
+
+def fold_laplace(
+    fitted: Fitted, before: list[tuple[Floats, Floats]], layers: int, factor: Floats
+) -> LastLayerLaplace:
+    """Fold the matrix for `layers` folded layers, and the numbers of each output.
+
+    `before` are the layers that the network has before its last one, `factor` is what target scale
+    and calibration multiply a std by.
+    """
+    network, found = fitted.network, fitted.epistemic
+    assert found is not None
+    ratio = found.laplace.ratio
+    width = network.body.get_submodule(network.output).in_features
+    root = found.laplace.root.astype(np.float64)
+    last, inputs, constant = root[:width], root[width:-1], root[-1:]
+    if len(before) == layers:  # no ReLU stands between the last two, which became one
+        weight, bias = before[-1]
+        last, constant = weight.T @ last, constant + bias @ last
+    if layers == 1:  # the last layer reads the inputs, which may stand beside them once more
+        last, inputs = last + inputs if len(inputs) else last, inputs[:0]
+    root = triangular(np.concatenate([last, inputs, constant]))
+    if network.head.is_classifier:
+        return LastLayerLaplace(root, PROBIT * ratio, np.sqrt(ratio))
+    unit_std = network.head.unit().std
+    gain = ratio / (found.noise_share * unit_std**2)
+    return LastLayerLaplace(root, gain, factor * np.sqrt(ratio))
+
+
+# --------------------------------------------------------------------------------------------------
+# From a fitted model to plain dense layers: nothing changes but the rounding
+#
+# With inputs (x - shift) / scale and targets s y + t, W_1 is divided by the input scale, the rows
+# of the location in the last layer are multiplied by s and t is added to their bias; a temperature
+# T divides the last layer of a classifier. What the link makes of the other rows cannot be folded:
+# their factor stands beside as `spread`. An embedding of the inputs stays as it was trained, and so
+# do the columns of W_1 that read it.
+# --------------------------------------------------------------------------------------------------
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -238,3 +396,270 @@ def _digest(
 
 def _bytes(arrays: Iterable[NDArray[Any]]) -> bytes:
     return b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
+
+
+# --------------------------------------------------------------------------------------------------
+# From a fitted model whose network is not plain dense layers to a graph of steps
+#
+# Scale of targets and calibration go into the last layer, as for dense networks; the batch norms
+# into the weights before them. What the graph says of drawn rows is compared with torch before
+# anyone uses it.
+# --------------------------------------------------------------------------------------------------
+
+ROWS = 8
+AGREEMENT = 1e-6  # of the spread of the columns
+
+
+def fold_graph(fitted: Fitted) -> FoldedGraph:
+    """Fold all layers of a fitted model into a graph."""
+    if fitted.inputs.encoding is not None:
+        raise InputError(
+            "categories, and flags of missing values, are for fully-connected networks here; "
+            "fit this one on numbers, with missing='mean'"
+        )
+    facts, last, output = fold_last(fitted)
+    body = copy.deepcopy(fitted.network.body).cpu().double().eval()
+    linear = body.get_submodule(fitted.network.output)
+    assert isinstance(linear, nn.Linear)
+    with torch.no_grad():
+        linear.weight.copy_(torch.from_numpy(last.weight))
+        linear.bias.copy_(torch.from_numpy(last.bias))
+    scaler, shape = fitted.inputs.scaler, fitted.inputs.shape
+    graph = Graph(shape, scaler.shift, scaler.scale, trace(body, shape))
+    _compare(body, graph)
+    return FoldedGraph(facts, graph, output, stream_of(body, graph))
+
+
+def _compare(body: nn.Module, graph: Graph) -> None:
+    """Refuse a graph that is not the network: rows that depend on each other, or on chance."""
+    z = np.random.default_rng(0).normal(size=(ROWS, *graph.shape))
+    with torch.no_grad():
+        wanted = body(torch.from_numpy(z)).reshape(ROWS, -1).numpy()
+    found = graph.computed(z.reshape(ROWS, -1))
+    size = np.abs(wanted - wanted.mean()).max() + np.finfo(np.float32).tiny
+    if found.shape != wanted.shape or not np.abs(found - wanted).max() <= AGREEMENT * size:
+        raise InputError(
+            f"{type(body).__name__} cannot be exported: its steps, taken one after the other, do "
+            "not give what it gives; accepted: networks whose rows do not depend on each other, on "
+            "chance or on numbers that a forward reads into Python"
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# What an adapted model has learnt, put into the last layer of a copy of its network
+#
+# With phi = [h, 1] and a correction phi^T D of medians (in units of the target's scale) or of
+# calibrated logits, the last layer's W h + b becomes
+#
+#     numbers   (W + D^T) h + ...        of the rows of the location
+#     classes   (W + T D^T) h + ...      as the temperature T divides it later
+#
+# which is exact. What labels leave of the variance of numbers changes from row to row, unless the
+# model was fitted without groups, and then it stays: `Narrowing`, which C has.
+# --------------------------------------------------------------------------------------------------
+
+
+def settled(fitted: Fitted, epistemic: str | None = None) -> Fitted:
+    """Return a model with the same medians and no correction beside its network.
+
+    Its variance is that of before the labels; `narrowing` has what they leave of it.
+    """
+    known = fitted.correction
+    if known is None:
+        return fitted
+    if epistemic is not None:
+        raise InputError(
+            f"epistemic={epistemic!r} is that of the frozen model, and this one was adapted; "
+            "export the model that it was adapted from"
+        )
+    heat = fitted.calibration.factor if isinstance(fitted.calibration, Temperature) else 1.0
+    network = copy.deepcopy(fitted.network)
+    layer = network.body.get_submodule(network.output)
+    assert isinstance(layer, nn.Linear)
+    _add(layer, heat * _change(known))
+    model = replace(fitted.networks, members=(network,))
+    return replace(fitted, model=model, correction=None)
+
+
+def narrows(fitted: Fitted) -> bool:
+    """Tell whether labels have narrowed predictions, from row to row."""
+    known = fitted.correction
+    if known is None or not isinstance(known.state, AdaptedNumbers):
+        return False
+    return bool(known.state.prior.shares.any())
+
+
+def check_steady(fitted: Fitted, to: str) -> None:
+    """Refuse a format that cannot narrow predictions from row to row."""
+    if narrows(fitted):
+        raise InputError(
+            f"an adapted model cannot be exported to {to!r} where labels have narrowed its "
+            "predictions: how far changes from row to row; accepted: to='c99', in float32"
+        )
+
+
+def narrowing(fitted: Fitted, dtype: str, live: bool) -> Narrowing | None:
+    """Fold what labels leave of the variance, if they take anything away.
+
+    With C0 = L L^T the ratio phi^T C phi / phi^T C0 phi is psi^T M psi / psi^T psi of
+    psi = L^T phi, with M = L^-1 C L^-T, and psi may be turned so that B is triangular, as in
+    `fold_live`.
+    """
+    if not narrows(fitted):
+        return None
+    _check_narrowing(fitted, dtype, live)
+    known = fitted.correction
+    assert known is not None
+    state = known.state
+    assert isinstance(state, AdaptedNumbers)
+    turned, left = [], []
+    for start, covariance in zip(state.start, state.covariance, strict=True):
+        lower = np.linalg.cholesky(start)
+        own = np.linalg.solve(lower, np.linalg.solve(lower, covariance).T)
+        q, upper = np.linalg.qr(_unprojected(known, lower).T)
+        turned.append(upper.T)
+        left.append(q.T @ (own + own.T) @ q / 2)
+    return Narrowing(np.array(turned), np.array(left), state.prior.shares, 1 - MOST_SHARE)
+
+
+def _check_narrowing(fitted: Fitted, dtype: str, live: bool) -> None:
+    what = "labels have narrowed the predictions of this adapted model, which C computes in"
+    if dtype != "float32":
+        raise InputError(f"{what} float32; dtype={dtype!r} cannot")
+    if live:
+        raise InputError(
+            "live=True cannot go on from an adapted model whose predictions labels have narrowed; "
+            "export the model that it was adapted from, and observe the labels there"
+        )
+    if isinstance(fitted.calibration, Isotonic):
+        raise InputError(f'{what} for calibrate="scale" alone, not isotonic')
+    if not is_dense(fitted.network.body):
+        return  # the numbers that the last step of a graph reads are checked there
+    modules = without_embedding(flat(fitted.network.body))
+    layers = dense_layers(modules)
+    if len(layers) < 2 or len(dense_layers(before_last(modules))) == len(layers):
+        raise InputError(f"{what} networks with a hidden layer and a ReLU before the last layer")
+
+
+def _change(known: GroupCorrection) -> Floats:
+    """Return D (hidden + 1, outputs) of the last hidden layer's own numbers, and the 1."""
+    state = known.state
+    found: Floats = state.weights
+    if isinstance(state, AdaptedNumbers):
+        found = state.weights @ state.prior.directions.T
+    return _unprojected(known, found)
+
+
+def _unprojected(known: GroupCorrection, of_features: Floats) -> Floats:
+    """Return rows for the last hidden layer's own numbers, and the 1, from those of phi."""
+    if known.projection is None:
+        return of_features
+    return np.vstack([known.projection @ of_features[:-1], of_features[-1:]])
+
+
+def _add(layer: nn.Linear, change: Floats) -> None:
+    """Add D to the first columns of a layer."""
+    more = torch.from_numpy(np.ascontiguousarray(change.T))
+    outputs = len(more)
+    with torch.no_grad():
+        bias: torch.Tensor | None = layer.bias
+        if bias is None:
+            layer.bias = nn.Parameter(torch.zeros_like(layer.weight[:, 0]))
+        layer.weight[:outputs] += more[:, :-1].to(layer.weight)
+        layer.bias[:outputs] += more[:, -1].to(layer.bias)
+
+
+# --------------------------------------------------------------------------------------------------
+# A fitted model folded, whatever its network is: plain dense layers, or else a graph
+# --------------------------------------------------------------------------------------------------
+
+
+def folded_form(fitted: Fitted, epistemic: str | None = None) -> Folded | FoldedGraph:
+    """Fold all layers of a fitted model."""
+    if not has_graph(fitted):
+        return fold_fitted(fitted, epistemic)
+    if epistemic is not None:
+        raise InputError(
+            f"epistemic={epistemic!r} is for fully-connected networks; export this one without it"
+        )
+    return fold_graph(fitted)
+
+
+def has_graph(fitted: Fitted) -> bool:
+    """Tell whether a model's network is not plain dense layers."""
+    # An adapted model's own correction is dealt with where it is exported.
+    return fitted.takes_one_pass and not is_dense(fitted.network.body)
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether a graph's last step reads what the trained last layer reads
+# --------------------------------------------------------------------------------------------------
+
+HIDDEN_ROWS = 4
+HIDDEN_AGREEMENT = 0.05  # of the largest number: weights may be bytes
+
+
+def check_hidden(fitted: Fitted, graph: Graph) -> None:
+    """Refuse a graph whose last layer was joined with others, or stands elsewhere."""
+    last_layer(graph)
+    X = graph.rows_at(np.random.default_rng(0).normal(size=(HIDDEN_ROWS, graph.inputs)))
+    wanted, found = fitted.last_hidden(X, None)[:, :-1], last_hidden(graph, X)
+    if wanted.shape == found.shape:
+        size = np.abs(wanted).max() + np.finfo(np.float32).tiny
+        if np.abs(found - wanted).max() <= HIDDEN_AGREEMENT * size:
+            return
+    raise InputError(
+        "what was learnt, or is to be learnt, from labels is about the numbers that the last layer "
+        "reads, and the exported steps do not hold them; end the network in one Linear layer"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# A folded model to its file, which `folded.runtime` reads with numpy alone
+# --------------------------------------------------------------------------------------------------
+
+NARROWED = ("layer.", EMBEDDING, LAPLACE, STEP)  # the arrays that may be float32
+
+
+def save(folded: Folded | FoldedGraph, path: str | os.PathLike[str]) -> None:
+    """Write the folded model as one safetensors file, whole or not at all."""
+    facts = folded.facts
+    steps = None if isinstance(folded, Folded) else graph_record(folded.graph)
+    header = {
+        "kind": "folded",
+        "head": facts.head,  # for information: the link is what counts
+        "link": to_json(folded.output.link),
+        "layers": len(folded.layers.dense) if isinstance(folded, Folded) else 1,
+        **({} if steps is None else {"graph": steps}),
+        **({} if facts.recipe is None else {"windows": facts.recipe.to_json()}),
+        **({} if facts.smoothing is None else {"smoothing": asdict(facts.smoothing)}),
+        **({"dates": list(facts.dated)} if facts.dated else {}),
+        "classes": None if facts.classes is None else facts.classes.tolist(),
+        "class_dtype": None if facts.classes is None else facts.classes.dtype.str,
+        "features": facts.features,
+        "feature_units": facts.feature_units,
+        "targets": facts.targets,
+        "target_units": facts.target_units,
+        "missing": facts.missing,
+        "columns": facts.inputs,
+        "encoding": None if facts.encoding is None else facts.encoding.to_json(),
+        "one_output": facts.one_output,
+        "calibration": facts.calibration,
+        "version": facts.version,
+        "source": facts.source,
+    }
+    # What reading would refuse is refused here, before anything is written.
+    check_header(json.loads(json.dumps(header)))
+    found = arrays_of(folded) if isinstance(folded, Folded) else graph_arrays(folded)
+    tensors: dict[str, NDArray[Any]] = {
+        name: _smallest(values) if name.startswith(NARROWED) else values
+        for name, values in found.items()
+    }
+    model_file.write(path, header, tensors)
+
+
+def _smallest(values: NDArray[np.float64]) -> NDArray[Any]:
+    """Narrow to float32 where that keeps every bit, as it does for layers left as trained."""
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32)
+    return narrow if np.array_equal(narrow.astype(np.float64), values) else values

@@ -1,29 +1,326 @@
-"""Eight-bit integer networks: weights per output channel, activations in steps of each row's own.
-
-Inputs are 16-bit steps of their own range (an embedding of them is computed in floats, and counts
-as further inputs), hidden activations bytes, weights whole numbers of at
-most 127 times one scale per output; sums are exact 32-bit integers. The largest activation of a
-layer becomes 255, row by row, so none is ever clipped and small ones are not rounded coarsely.
-Units have a step of their own beside it, from calibration rows, where that helps. The few float32
-operations in between are products, quotients and truncations, one at a time, so the numpy
-arithmetic here and the C agree to the bit. The last layer's sums become floats.
-"""
+"""Weights as exports store them: float32, float16, int8, and embeddings as tables."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense import arrays as precision
 from rdeepsense.arrays import Floats, Singles
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities
-from rdeepsense.deploy.networks import Standardised, standardised
-from rdeepsense.deploy.stored_embedding import StoredEmbedding
+from rdeepsense.deploy.folded.graph import FoldedGraph
+from rdeepsense.deploy.folded.model import (
+    NUMBERS,
+    DenseLayer,
+    Embedding,
+    Facts,
+    Folded,
+    Layers,
+    MeanStd,
+    Outputs,
+    Probabilities,
+    apart,
+    size,
+    triangular,
+)
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
+from rdeepsense.guard import EMBEDDING_REACH, REACH
+
+# --------------------------------------------------------------------------------------------------
+# Periodic embeddings in 32 bits, operation by operation as the C computes them
+#
+# Angles are counted in periods, so that whole ones are taken off exactly; a sine is a polynomial of
+# the quarter that is left. No operation but a product and its sum could be fused: where a compiler
+# does not, the numbers here are those of the C to the bit.
+# --------------------------------------------------------------------------------------------------
+
+# sin(2 pi t) = t (a_0 + a_1 t^2 + ...) for |t| <= 1/4, of least greatest error (3.4e-9).
+SINE = (6.283185005, -41.34165573, 81.60100555, -76.5497818, 39.53670502)
+
+
+@dataclass(frozen=True)
+class StoredEmbedding:
+    """c (inputs, frequencies), the W_j transposed (inputs, 2 frequencies, width), b as it was."""
+
+    frequency: Singles
+    weight: Singles
+    bias: Singles
+
+    @property
+    def outputs(self) -> int:
+        return self.bias.size
+
+    def beside(self, z: Singles) -> Singles:
+        """Compute what the first layer reads, [z, e]; z is finite."""
+        each = max(1, NUMBERS // self.weight[:, :, 0].size)
+        parts = [self._values(z[k : k + each]) for k in range(0, len(z), each)]
+        e = np.concatenate(parts) if parts else np.empty((0, self.outputs), np.float32)
+        return np.hstack([z, e])
+
+    def _values(self, z: Singles) -> Singles:
+        reach = np.float32(EMBEDDING_REACH)
+        waves = sines_cosines(np.clip(z, -reach, reach)[:, :, None] * self.frequency)
+        sums = np.repeat(self.bias[None], len(z), 0)
+        sine, cosine = np.split(waves, 2, axis=2)
+        of_sine, of_cosine = np.split(self.weight, 2, axis=1)
+        for f in range(sine.shape[2]):
+            sums += sine[:, :, f, None] * of_sine[:, f] + cosine[:, :, f, None] * of_cosine[:, f]
+        return np.maximum(sums, np.float32(0)).reshape(len(z), -1)
+
+
+def sines_cosines(periods: Singles) -> Singles:
+    """Compute [sin, cos] of these many periods along the last axis."""
+    half, quarter = np.float32(0.5), np.float32(0.25)
+    rest = periods - np.trunc(periods + np.copysign(half, periods))
+    size = np.abs(rest)
+    sine = _sine(quarter - np.abs(size - quarter))
+    return np.concatenate([np.where(rest < 0, -sine, sine), _sine(quarter - size)], axis=-1)
+
+
+def _sine(t: Singles) -> Singles:
+    """Compute sin(2 pi t) for |t| <= 1/4."""
+    terms, square = [np.float32(a) for a in SINE], t * t
+    total = np.full_like(t, terms[-1])
+    for term in terms[-2::-1]:
+        total = total * square + term
+    return total * t
+
+
+def stored(embedding: Embedding, off: Floats, per: Floats) -> StoredEmbedding:
+    """Round an embedding of z to one of z' in 32 bits, where z = z' per + off.
+
+    Only the frequencies hold `per`; with phi = 2 pi c off, which a centre in 32 bits may make
+    large, sin(a + phi) = sin(a) cos(phi) + cos(a) sin(phi) goes into the weights. Beyond the reach
+    it is z' that is held there: the sines are then those of a row `off` further out.
+    """
+    phase = 2 * np.pi * (embedding.frequency * off[:, None])[:, None]
+    sine, cosine = np.split(embedding.matrices, 2, axis=2)
+    turned = np.concatenate(
+        [
+            sine * np.cos(phase) - cosine * np.sin(phase),
+            sine * np.sin(phase) + cosine * np.cos(phase),
+        ],
+        axis=2,
+    )
+    return StoredEmbedding(
+        (embedding.frequency * per[:, None]).astype(np.float32),
+        np.ascontiguousarray(turned.transpose(0, 2, 1), dtype=np.float32),
+        embedding.bias.astype(np.float32),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The numbers that go to the device, in the type they are stored in, and what they compute
+#
+# Inputs become z = (x - centre) per_scale in float32 on the device; what the float32 centre and
+# per_scale lack of the true ones is put into the first layer, and into an embedding, here.
+# --------------------------------------------------------------------------------------------------
+
+HALF_CHANGE = 2e-3  # of the std, or in probability: what half floats may move a prediction by
+DRAWN_ROWS = 256
+
+
+class StoredNetwork(Protocol):
+    """A network in the type that its weights are stored in."""
+
+    @property
+    def dtype(self) -> str: ...
+
+    def raw(self, X: NDArray[Any]) -> Floats:
+        """Compute what `Folded.raw` gives, as the device does."""
+
+
+@dataclass(frozen=True)
+class NetworkRunner:
+    """A stored network in place of the layers of the folded model it was made of."""
+
+    folded: Folded | FoldedGraph
+    network: StoredNetwork
+
+    @property
+    def facts(self) -> Facts:
+        return self.folded.facts
+
+    def run(self, X: NDArray[Any]) -> Outputs:
+        return self.folded.finish(self.network.raw(self.facts.inside(np.asarray(X))), X)
+
+
+@dataclass(frozen=True)
+class FloatLayer:
+    """Weights (outputs, inputs) as stored; with `gain` their input is multiplied by it first."""
+
+    weight: NDArray[Any]
+    bias: Singles
+    gain: float = 1.0
+
+    @property
+    def dtype(self) -> str:
+        return str(self.weight.dtype)
+
+
+@dataclass(frozen=True)
+class FloatNetwork:
+    """A network with float32 or float16 weights, float32 sums.
+
+    In one of dtype float16 some layers may be float32, never all.
+    """
+
+    dtype: str
+    centre: Singles
+    per_scale: Singles
+    layers: tuple[FloatLayer, ...]
+    root: Singles | None = None  # of the laplace; float32 whatever the weights
+    reach: float = REACH
+    embedding: StoredEmbedding | None = None
+    encoding: Encoding | None = None
+
+    def raw(self, X: NDArray[Any]) -> Floats:
+        """Compute what `Folded.raw` gives, in float32 as on the device."""
+        X = X if self.encoding is None else self.encoding.expand(X)
+        z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
+        z = h = np.clip(z, -self.reach, self.reach).astype(np.float32)
+        if self.embedding is not None:
+            h = self.embedding.beside(z)
+        before = h[:, :0]  # what the last layer reads, if that is a hidden one
+        for layer in self.layers:
+            weight = layer.weight.astype(np.float32)
+            h = (h * np.float32(layer.gain)) @ weight.T + layer.bias
+            if layer is not self.layers[-1]:
+                before = h = np.maximum(h, np.float32(0))
+        if self.root is not None:
+            h = np.hstack([h, size(self.root, before, z)])
+        raw: Floats = h.astype(np.float64)
+        return raw
+
+
+def as_float32(folded: Folded) -> FloatNetwork:
+    """Round every weight to float32."""
+    ready = standardised(folded.layers)
+    layers = [
+        FloatLayer(layer.weight.astype(np.float32), layer.bias.astype(np.float32))
+        for layer in ready.dense
+    ]
+    return FloatNetwork(
+        "float32",
+        ready.centre,
+        ready.per_scale,
+        tuple(layers),
+        _root(folded),
+        embedding=ready.embedding,
+        encoding=ready.encoding,
+    )
+
+
+def as_float16(folded: Folded, X: NDArray[Any]) -> FloatNetwork:
+    """Round weights to half floats, each layer times the power of two that fills their range.
+
+    Where that moves a prediction of the rows X (drawn ones if there are none) by more than
+    HALF_CHANGE, layers stay float32, smallest first, until it does not; those that turn out not to
+    be needed for it are half floats after all. If every layer is needed it is the float32 network.
+    """
+    wide = as_float32(folded)
+    halves = [_halved(layer) for layer in standardised(folded.layers).dense]
+    if not len(X):
+        drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, folded.layers.inputs))
+        X = folded.layers.rows_at(drawn)
+    X = folded.facts.inside(X)
+    wanted = folded.finish(wide.raw(X), X)
+
+    def rounded(kept: list[int]) -> FloatNetwork:
+        layers = [wide.layers[k] if k in kept else half for k, half in enumerate(halves)]
+        return replace(wide, dtype="float16", layers=tuple(layers))
+
+    def fits(kept: list[int]) -> bool:
+        found = folded.finish(rounded(kept).raw(X), X)
+        return not apart(wanted, found).max() > HALF_CHANGE
+
+    order = sorted(range(len(halves)), key=lambda k: halves[k].weight.size)
+    kept = next(order[:n] for n in range(len(order) + 1) if fits(order[:n]))
+    for k in reversed(kept[:-1]):
+        without = [one for one in kept if one != k]
+        kept = without if fits(without) else kept
+    return wide if len(kept) == len(halves) else rounded(kept)
+
+
+def _halved(layer: DenseLayer) -> FloatLayer:
+    largest = float(np.abs(layer.weight).max())
+    gain = 2.0 ** (np.ceil(np.log2(largest)) - 15) if largest > 0 else 1.0
+    weight = (layer.weight / gain).astype(np.float16)
+    return FloatLayer(weight, layer.bias.astype(np.float32), gain)
+
+
+class Standardised(NamedTuple):
+    """Centre and 1 / scale of the inputs, and what reads (x - centre) / scale."""
+
+    centre: Singles
+    per_scale: Singles
+    dense: list[DenseLayer]
+    embedding: StoredEmbedding | None
+    encoding: Encoding | None
+
+    def read(self, X: NDArray[Any]) -> Singles:
+        """Compute what the first layer reads; 0 where an input is missing."""
+        X = X if self.encoding is None else self.encoding.expand(X)
+        z = np.nan_to_num((X.astype(np.float32) - self.centre) * self.per_scale)
+        return z if self.embedding is None else self.embedding.beside(z)
+
+
+def standardised(layers: Layers) -> Standardised:
+    """Find centre, 1 / scale and layers that take (x - centre) / scale as float32 computes it."""
+    with np.errstate(over="ignore", divide="ignore"):
+        centre = layers.centre.astype(np.float32)
+        per_scale = (1 / layers.scale).astype(np.float32)
+    bad = ~(np.isfinite(centre) & np.isfinite(per_scale) & (per_scale > 0))
+    if bad.any():
+        column = int(np.argmax(bad))
+        raise InputError(
+            f"input {column} has mean {layers.centre[column]:g} and standard deviation "
+            f"{layers.scale[column]:g}, which float32 cannot hold; change its unit"
+        )
+    first, inputs, off = layers.dense[0], layers.inputs, layers.centre - centre
+    weight = first.weight.copy()
+    weight[:, :inputs] /= per_scale
+    dense = [DenseLayer(weight, first.bias - first.weight[:, :inputs] @ off), *layers.dense[1:]]
+    embedding = None
+    if layers.embedding is not None:
+        scale = layers.scale
+        embedding = stored(layers.embedding, -off / scale, 1 / (scale * per_scale))
+    return Standardised(centre, per_scale, dense, embedding, layers.encoding)
+
+
+def _root(folded: Folded) -> Singles | None:
+    """Scale the laplace's matrix for (x - centre) per_scale in float32.
+
+    It stays float32 beside half floats: it is an inverse, so its sums may be small differences of
+    large numbers.
+    """
+    laplace, layers = folded.output.laplace, folded.layers
+    if laplace is None:
+        return None
+    root = laplace.root.copy()
+    if layers.hidden + 1 < len(root):
+        centre, per_scale, *_ = standardised(layers)
+        inputs = root[layers.hidden : -1]
+        root[-1] -= (layers.centre - centre) / layers.scale @ inputs
+        inputs /= (layers.scale * per_scale)[:, None]
+    return triangular(root).astype(np.float32)
+
+
+# --------------------------------------------------------------------------------------------------
+# Eight-bit integer networks: weights per output channel, activations in steps of each row's own
+#
+# Inputs are 16-bit steps of their own range (an embedding of them is computed in floats, and counts
+# as further inputs), hidden activations bytes, weights whole numbers of at
+# most 127 times one scale per output; sums are exact 32-bit integers. The largest activation of a
+# layer becomes 255, row by row, so none is ever clipped and small ones are not rounded coarsely.
+# Units have a step of their own beside it, from calibration rows, where that helps. The few float32
+# operations in between are products, quotients and truncations, one at a time, so the numpy
+# arithmetic here and the C agree to the bit. The last layer's sums become floats.
+# --------------------------------------------------------------------------------------------------
 
 LEVELS = 32_767  # steps of an input on each side of its centre
 LEAST_REACH, MOST_REACH = 8.0, 64.0  # standard deviations; the latter for the guard alone
@@ -323,3 +620,52 @@ def _products(q: NDArray[np.int64], weight: NDArray[np.int8]) -> NDArray[np.int6
     """q W^T, exactly: no sum reaches 2^53, and floats have a fast product."""
     sums: Floats = q.astype(np.float64) @ weight.T.astype(np.float64)
     return sums.astype(np.int64)
+
+
+# --------------------------------------------------------------------------------------------------
+# Refusal of forms that compute in float32 where float32 does not tell a model's values apart
+# --------------------------------------------------------------------------------------------------
+
+
+def check_single(folded: Folded | FoldedGraph, to: str) -> None:
+    """Refuse an input or a target that needs float64, by its name."""
+    facts, part = folded.facts, folded.graph if isinstance(folded, FoldedGraph) else folded.layers
+    for k in facts.double:
+        raise refusal(to, said("input", k, facts.features))
+    found = folded.run(part.rows_at(np.zeros((1, part.inputs))))
+    if isinstance(found, MeanStd) and facts.guard is not None:
+        for k in precision.double_columns(found.mean[0], facts.guard.fallback):
+            raise refusal(to, said("target", k, facts.targets))
+
+
+def said(what: str, column: int, names: Sequence[str] | None) -> str:
+    """Name an input or a target."""
+    return f"{what} {column if names is None else repr(names[column])}"
+
+
+def refusal(to: str, column: str, about: str = "") -> InputError:
+    """Return the error that names a column and says what can be done."""
+    about = f" ({about})" if about else ""
+    return InputError(
+        f"{to} computes in float32, which does not tell the values of {column} apart{about}; "
+        "subtract a constant from it and fit again, or export with to='folded', which reads float64"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The network of a folded model in the type that its weights will be stored in
+# --------------------------------------------------------------------------------------------------
+
+DTYPES = ("float32", "float16", "int8")
+
+
+def prepare(folded: Folded, dtype: str, X: NDArray[Any]) -> FloatNetwork | Int8Network:
+    """Round a network; the rows X calibrate int8 and show what float16 may round."""
+    if dtype == "float32":
+        return as_float32(folded)
+    if dtype == "float16":
+        return as_float16(folded, X)
+    if dtype == "int8":
+        return quantise(folded, X)
+    accepted = ", ".join(map(repr, DTYPES))
+    raise InputError(f"dtype={dtype!r} is unknown; accepted: {accepted}")

@@ -16,10 +16,8 @@ from rdeepsense import __version__, metrics
 from rdeepsense._records import Record
 from rdeepsense.comparison.methods import completing
 from rdeepsense.datasets import KnownTruth, kl_from_truth, simulate, truth_at
-from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.options import Options
-from rdeepsense.deploy.web.export import export_web
-from rdeepsense.deploy.web.report import WebReport
+from rdeepsense.deploy.options import LabelledRows, Options
+from rdeepsense.deploy.web.export import WebReport, export_web
 from rdeepsense.distributions import Gaussian
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.networks import DeepSense

@@ -14,8 +14,9 @@ from rdeepsense import metrics
 from rdeepsense.calibration.reject import epistemic_score, predicted_score
 from rdeepsense.comparison.methods import FAMILIES, Method, parse
 from rdeepsense.comparison.trial import build, chosen_by, watched
-from rdeepsense.deploy.profile import cost, energy
-from rdeepsense.deploy.profile.devices import DEFAULT
+from rdeepsense.deploy.profile import measure as cost
+from rdeepsense.deploy.profile import measure as energy
+from rdeepsense.deploy.profile.measure import DEFAULT
 from rdeepsense.distributions import AnyDistribution, Mixture
 from rdeepsense.estimators import GPClassifier, GPRegressor
 from rdeepsense.estimators.loading import Estimator

@@ -18,11 +18,8 @@ import numpy as np
 from rdeepsense import __version__
 from rdeepsense._files import write_whole
 from rdeepsense._storage import Remote, is_url
-from rdeepsense.deploy.c.cache import cache_folder, processor
-from rdeepsense.deploy.c.called import CompiledRunner
-from rdeepsense.deploy.c.levels import FUNCTION
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.runner import Probabilities
+from rdeepsense.deploy.c.build import FUNCTION, CompiledRunner, cache_folder, processor
+from rdeepsense.deploy.folded.model import Facts, Probabilities
 from rdeepsense.modelfile import container
 from rdeepsense.predict.columns import (
     EPISTEMIC,

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rdeepsense.deploy.c.cache import processor
-from rdeepsense.deploy.c.called import CompiledRunner
-from rdeepsense.deploy.c.compiled import compiled
+from rdeepsense.deploy.c.build import CompiledRunner, compiled, processor
 from rdeepsense.deploy.fold import fold_fitted
-from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.refusal import export_refusal
+from rdeepsense.deploy.options import LabelledRows
+from rdeepsense.deploy.status import export_refusal
 from rdeepsense.distributions import AnyDistribution, Categorical, Mixture
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.loading import Estimator, load

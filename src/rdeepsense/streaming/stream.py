@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
-from rdeepsense.deploy.folded.deployed import DeployedModel
-from rdeepsense.deploy.folded.graph.model import FoldedGraph
-from rdeepsense.deploy.folded.graph.running import Running, finished
-from rdeepsense.deploy.folded.runner import MeanStd, Outputs, Probabilities, Runner
-from rdeepsense.deploy.loading import load
+from rdeepsense.deploy.folded.deployed import DeployedModel, load
+from rdeepsense.deploy.folded.graph import FoldedGraph, Running, finished
+from rdeepsense.deploy.folded.model import MeanStd, Outputs, Probabilities, Runner
 from rdeepsense.errors import InputError
 from rdeepsense.status import Status
 from rdeepsense.windowing.grid import FURTHEST, SECOND
@@ -241,8 +239,7 @@ def _runner_of(model: Any) -> Runner:
         return model.runner
     if hasattr(model, "fitted_"):
         # Only here: an estimator has brought torch along, a folded file needs numpy alone.
-        from rdeepsense.deploy.fold_adapted import check_steady, settled
-        from rdeepsense.deploy.folded_form import folded_form
+        from rdeepsense.deploy.fold import check_steady, folded_form, settled
 
         check_steady(model.fitted_, "folded")
         fitted = settled(model.fitted_)

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import STRETCHES, Rates
-from rdeepsense.deploy.c.live import CLive
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.fold import fold_fitted
-from rdeepsense.deploy.fold_adapted import settled
-from rdeepsense.deploy.fold_live import fold_live
-from rdeepsense.deploy.prepare import prepare
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.c.export import fold_live
+from rdeepsense.deploy.c.inputs import CLive
+from rdeepsense.deploy.fold import fold_fitted, settled
+from rdeepsense.deploy.quantise import prepare
 
 SETTINGS: dict[str, Any] = {
     "effort": "quick",

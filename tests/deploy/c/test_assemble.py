@@ -10,8 +10,8 @@ import pytest
 from deploy.c.runtime.configured import example
 from deploy.c_models import COMPILERS
 
-from rdeepsense.deploy.c.assemble import RUNTIME, Assembly, chosen, renamed
-from rdeepsense.deploy.profile.native import C as PROFILE
+from rdeepsense.deploy.c.emit import RUNTIME, Assembly, chosen, renamed
+from rdeepsense.deploy.profile.forms import C as PROFILE
 
 TEXT = """a
 #if ONE && !TWO

@@ -18,12 +18,11 @@ from deploy.folded_models import finished, with_facts
 from deploy.random_models import Drawn, draw
 from deploy.targets.shapes import Shape
 
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.text import identifier, number, remark
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.c.inputs import identifier, number, remark
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.runner import MeanStd
-from rdeepsense.deploy.prepare import DTYPES, prepare
-from rdeepsense.deploy.quantise import Int8Network, to_bytes, together
+from rdeepsense.deploy.folded.model import MeanStd
+from rdeepsense.deploy.quantise import DTYPES, Int8Network, prepare, to_bytes, together
 from rdeepsense.errors import InputError
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")

@@ -17,9 +17,9 @@ from deploy.random_models import Drawn, draw, give_laplace
 import rdeepsense as rds
 from rdeepsense.calibration import Scale
 from rdeepsense.cli import main
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.networks import HALF_CHANGE, as_float16, as_float32
+from rdeepsense.deploy.quantise import HALF_CHANGE, as_float16, as_float32
 
 needs_cc = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
 export = partial(rds.export, to="c99", dtype="float16", max_nll_change=1.0)

@@ -14,6 +14,7 @@ import pytest
 from deploy.c_models import STRICT
 from deploy.furnished import Furnished
 
+from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.c.layout import (
     CORTEX_M,
     HELIUM,
@@ -30,8 +31,7 @@ from rdeepsense.deploy.c.layout import (
     struct_bytes,
     tables,
 )
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.prepare import DTYPES
+from rdeepsense.deploy.quantise import DTYPES
 
 SHAPES = 200
 HOST = Target(pad={"int8_t": 256, "uint16_t": 16})  # PAD as weights.c has it for wide registers

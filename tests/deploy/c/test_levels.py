@@ -17,14 +17,22 @@ from deploy.targets.shapes import Shape
 from numpy.typing import NDArray
 
 from rdeepsense.calibration import Scale
-from rdeepsense.deploy.c import called
-from rdeepsense.deploy.c.called import CompiledRunner, available
-from rdeepsense.deploy.c.compiled import compiled_source
-from rdeepsense.deploy.c.levels import LEVELS, VARIABLE, X86, chosen, levels_of, renamed
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c import build as called
+from rdeepsense.deploy.c.build import (
+    LEVELS,
+    VARIABLE,
+    X86,
+    CompiledRunner,
+    available,
+    chosen,
+    compiled_source,
+    levels_of,
+    renamed,
+)
+from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.runner import Probabilities
-from rdeepsense.deploy.prepare import prepare
+from rdeepsense.deploy.folded.model import Probabilities
+from rdeepsense.deploy.quantise import prepare
 from rdeepsense.errors import InputError
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))

@@ -13,16 +13,17 @@ import pytest
 from deploy.c_models import COMPILERS, STRICT, library, predict, run_cc
 
 from rdeepsense.deploy.c import inputs
-from rdeepsense.deploy.c.header import header
-from rdeepsense.deploy.c.links import macros
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.laplace import LastLayerLaplace, triangular
-from rdeepsense.deploy.folded.layers import DenseLayer, Layers
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.networks import FloatLayer, as_float32, standardised
-from rdeepsense.deploy.quantise import integers
+from rdeepsense.deploy.c.emit import Source, header, macros
+from rdeepsense.deploy.folded.model import (
+    DenseLayer,
+    Facts,
+    Folded,
+    LastLayerLaplace,
+    Layers,
+    Output,
+    triangular,
+)
+from rdeepsense.deploy.quantise import FloatLayer, as_float32, integers, standardised
 from rdeepsense.errors import InputError
 from rdeepsense.link import (
     Column,

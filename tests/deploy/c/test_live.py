@@ -20,10 +20,10 @@ from deploy.watched import without_novelty
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import Filters, Multiplicative, Rates
 from rdeepsense.calibration import Isotonic
-from rdeepsense.deploy.c import live as live_constants
+from rdeepsense.deploy.c import inputs as live_constants
+from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.fold import fold_fitted
-from rdeepsense.deploy.fold_live import fold_live
-from rdeepsense.deploy.networks import as_float32
+from rdeepsense.deploy.quantise import as_float32
 from rdeepsense.distributions import Gaussian, StudentT
 from rdeepsense.errors import InputError
 from rdeepsense.live import targets as numbers_of_python

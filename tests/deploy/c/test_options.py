@@ -6,7 +6,7 @@ import platform
 
 import pytest
 
-from rdeepsense.deploy.c.levels import VARIABLE, options
+from rdeepsense.deploy.c.build import VARIABLE, options
 from rdeepsense.errors import InputError
 
 

@@ -10,19 +10,14 @@ import pytest
 from deploy.folded_models import hand_made
 from deploy.random_models import draw
 
-from rdeepsense.deploy.c.compiled import compiled
+from rdeepsense.deploy.c.build import compiled
+from rdeepsense.deploy.c.emit import Source, Table, tables_of
 from rdeepsense.deploy.c.inputs import CModel, c_model
 from rdeepsense.deploy.c.layout import Dimensions, begins, column_floats, int8_sizes, tables
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.tables import Table, tables_of
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.deployed import DeployedModel
-from rdeepsense.deploy.folded.laplace import LastLayerLaplace
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.networks import as_float32
-from rdeepsense.deploy.prepare import prepare
-from rdeepsense.deploy.quantise import Int8Layer, Int8Network, quantise
+from rdeepsense.deploy.folded.model import DenseLayer, Folded, LastLayerLaplace
+from rdeepsense.deploy.quantise import Int8Layer, Int8Network, as_float32, prepare, quantise
 from rdeepsense.errors import InputError
 from rdeepsense.refusal import Refusal
 

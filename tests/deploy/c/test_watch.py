@@ -15,8 +15,8 @@ from deploy.random_models import draw
 from deploy.random_windows import draw_deepsense, draw_own
 from deploy.watched import ROUNDING, strange, surprises, watched
 
-from rdeepsense.deploy.c.graph.source import GraphSource
-from rdeepsense.deploy.networks import NetworkRunner
+from rdeepsense.deploy.c.graph import GraphSource
+from rdeepsense.deploy.quantise import NetworkRunner
 from rdeepsense.status import Status
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")

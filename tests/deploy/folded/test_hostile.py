@@ -18,8 +18,8 @@ from fuzz.hostile_files import File, mutate, write_signed
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.fold import save
+from rdeepsense.deploy.folded.model import DenseLayer
 from rdeepsense.errors import ModelFileError
 
 CASES = 100 * (40 if os.environ.get("RDEEPSENSE_LONG") else 1)  # of each model

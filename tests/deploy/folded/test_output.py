@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from rdeepsense import link
-from rdeepsense.deploy.folded.laplace import LastLayerLaplace
-from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, apart
+from rdeepsense.deploy.folded.model import LastLayerLaplace, MeanStd, Output, Probabilities, apart
 from rdeepsense.link import Column, LocationWidth, Softmax
 
 ONE, NONE = np.ones(2), np.zeros(2)

@@ -16,9 +16,8 @@ from deploy.random_models import Drawn, draw
 from safetensors.numpy import save_file
 
 from rdeepsense.deploy import load
-from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.runtime import load_folded
-from rdeepsense.deploy.save_folded import save
+from rdeepsense.deploy.fold import fold, save
+from rdeepsense.deploy.folded.file import load_folded
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.modelfile import tensors as model_file
 

@@ -9,15 +9,17 @@ import torch
 from deploy.folded.test_output import RICH
 
 from rdeepsense import link
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.laplace import LastLayerLaplace
-from rdeepsense.deploy.folded.layers import DenseLayer, Layers
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.folded.runner import MeanStd
-from rdeepsense.deploy.onnx.graph import model
-from rdeepsense.deploy.onnx.links import TensorArithmetic
-from rdeepsense.deploy.prepare import prepare
+from rdeepsense.deploy.folded.model import (
+    DenseLayer,
+    Facts,
+    Folded,
+    LastLayerLaplace,
+    Layers,
+    MeanStd,
+    Output,
+)
+from rdeepsense.deploy.onnx.nodes import TensorArithmetic, model
+from rdeepsense.deploy.quantise import prepare
 from rdeepsense.link import Column, LocationWidth, evaluate
 
 OUTPUTS = 2

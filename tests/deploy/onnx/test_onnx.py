@@ -26,13 +26,11 @@ from torch import Tensor, nn
 import rdeepsense as rds
 from rdeepsense.datasets import simulate
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.folded.model import Folded
+from rdeepsense.deploy.folded.model import DenseLayer, Folded
 from rdeepsense.deploy.onnx import export as onnx_export
-from rdeepsense.deploy.onnx.agreement import check_agreement
-from rdeepsense.deploy.onnx.graph import model
-from rdeepsense.deploy.onnx.runner import OnnxRunner
-from rdeepsense.deploy.prepare import prepare
+from rdeepsense.deploy.onnx.export import OnnxRunner, check_agreement
+from rdeepsense.deploy.onnx.nodes import model
+from rdeepsense.deploy.quantise import prepare
 from rdeepsense.errors import InputError, MissingExtraError
 from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.networks import DeepSense

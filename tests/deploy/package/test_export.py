@@ -15,8 +15,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rdeepsense as rds
-from rdeepsense.deploy.package.export import PackageReport
-from rdeepsense.deploy.package.names import package_name, package_version, registry_name
+from rdeepsense.deploy.package.export import (
+    PackageReport,
+    package_name,
+    package_version,
+    registry_name,
+)
 from rdeepsense.errors import InputError
 
 

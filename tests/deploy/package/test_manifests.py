@@ -16,7 +16,7 @@ import yaml
 from deploy.package.conftest import NAMES
 from deploy.package.sketches import run
 
-from rdeepsense.deploy.package.manifests import manifests
+from rdeepsense.deploy.package.export import manifests
 
 HERE = Path(__file__).parent
 every = pytest.mark.parametrize("name", NAMES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from rdeepsense.deploy.package.motion import pace, reading, units
+from rdeepsense.deploy.package.export import pace, reading, units
 from rdeepsense.windowing.recipe import Recipe
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rdeepsense.deploy.profile import cost
-from rdeepsense.deploy.profile.cost import PassPlan
+from rdeepsense.deploy.profile import measure as cost
+from rdeepsense.deploy.profile.measure import PassPlan
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rdeepsense.deploy.profile.devices import DEFAULT, DEVICES, Device, device_named
+from rdeepsense.deploy.profile.measure import DEFAULT, DEVICES, Device, device_named
 from rdeepsense.errors import InputError
 
 

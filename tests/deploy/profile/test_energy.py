@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rdeepsense.deploy.profile import energy
-from rdeepsense.deploy.profile.energy import PowerSensor, Rapl, find
+from rdeepsense.deploy.profile import measure as energy
+from rdeepsense.deploy.profile.measure import PowerSensor, Rapl, find
 
 
 def tree(root: Path, files: dict[str, object]) -> None:

@@ -14,14 +14,24 @@ from deploy.folded_models import forward
 
 import rdeepsense as rds
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.profile import baselines
-from rdeepsense.deploy.profile.candidate import Missing, ProfileCandidate, timed
-from rdeepsense.deploy.profile.candidates import candidate, check_names
-from rdeepsense.deploy.profile.devices import DEFAULT, device_named
-from rdeepsense.deploy.profile.measure import Measured, latencies, measure
-from rdeepsense.deploy.profile.native import Native
-from rdeepsense.deploy.profile.profiled_model import ProfiledModel
-from rdeepsense.deploy.profile.side_by_side import energy_label
+from rdeepsense.deploy.profile import forms as baselines
+from rdeepsense.deploy.profile.forms import (
+    Native,
+    ProfiledModel,
+    candidate,
+    check_names,
+    energy_label,
+)
+from rdeepsense.deploy.profile.measure import (
+    DEFAULT,
+    Measured,
+    Missing,
+    ProfileCandidate,
+    device_named,
+    latencies,
+    measure,
+    timed,
+)
 from rdeepsense.errors import InputError
 
 FIT: dict[str, Any] = {"hidden": (12, 8), "epochs": 3, "random_state": 0, "verbose": False}

@@ -11,11 +11,10 @@ from deploy.c_models import write
 from deploy.folded_models import hand_made
 from deploy.targets.machines import HERE
 
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.text import number
-from rdeepsense.deploy.folded.embedding import Embedding
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.prepare import prepare
+from rdeepsense.deploy.c.emit import Source
+from rdeepsense.deploy.c.inputs import number
+from rdeepsense.deploy.folded.model import DenseLayer, Embedding
+from rdeepsense.deploy.quantise import prepare
 
 ROWS = 8
 EMBEDDED = 8  # numbers of each input

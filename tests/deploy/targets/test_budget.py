@@ -12,11 +12,10 @@ from deploy.targets.shapes import ROWS
 from deploy.targets.test_machines import sizes
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.c.inputs import number
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.networks import NetworkRunner
-from rdeepsense.deploy.prepare import prepare
+from rdeepsense.deploy.options import LabelledRows
+from rdeepsense.deploy.quantise import NetworkRunner, prepare
 from rdeepsense.networks import Periodic
 
 DTYPES = ("float32", "int8")

@@ -25,8 +25,7 @@ from deploy.targets.machines import (
 from deploy.targets.shapes import ROWS, Shape
 from deploy.targets.test_machines import instructions
 
-from rdeepsense.deploy.c.assemble import RUNTIME
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.emit import RUNTIME, Source
 
 EVERY = [*CORTEX, *LINUX, *MORE, PLAIN_WASM, SIMD, *newest()]
 NET_A = (16, 500, 500, 500, 4)

@@ -9,9 +9,8 @@ from deploy.c_models import STRICT
 from deploy.targets.machines import HERE, run
 from deploy.targets.shapes import Shape
 
-from rdeepsense.deploy.c.compiled import library_of
-from rdeepsense.deploy.c.levels import VARIABLE, chosen
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.build import VARIABLE, chosen, library_of
+from rdeepsense.deploy.c.emit import Source
 
 CROSS = "aarch64-linux-gnu-gcc"
 # A processor of each kind, and the best level of bytes on it.

@@ -12,7 +12,7 @@ from deploy.c.live_models import exported, fitted, rows
 from deploy.c_models import STRICT, write
 from deploy.targets.machines import HERE, M4, run
 
-from rdeepsense.deploy.c.text import number
+from rdeepsense.deploy.c.inputs import number
 
 ROWS = 50
 MOST = 50_000  # instructions of a label, 64 features

@@ -13,8 +13,8 @@ from deploy.c_models import STRICT
 from deploy.targets.machines import CORTEX, LINUX, M4, MORE, Machine, run
 from deploy.targets.shapes import ROWS, Shape
 
-from rdeepsense.deploy.folded.runner import MeanStd
-from rdeepsense.deploy.prepare import DTYPES
+from rdeepsense.deploy.folded.model import MeanStd
+from rdeepsense.deploy.quantise import DTYPES
 
 SMALL = Shape((16, 64, 64, 2))
 BUSY = Shape((16, 64, 64, 2), busy=True)

@@ -15,7 +15,8 @@ from deploy.furnished import Furnished
 from deploy.targets.machines import CORTEX, HERE, Machine
 from deploy.targets.test_machines import sizes
 
-from rdeepsense.deploy.c.header import header
+from rdeepsense.deploy.c.emit import Source, header
+from rdeepsense.deploy.c.inputs import number
 from rdeepsense.deploy.c.layout import (
     CODE_SLACK,
     CORTEX_M,
@@ -29,9 +30,7 @@ from rdeepsense.deploy.c.layout import (
     struct_bytes,
     tables,
 )
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.c.text import number
-from rdeepsense.deploy.prepare import DTYPES
+from rdeepsense.deploy.quantise import DTYPES
 
 ROWS = 4
 SHAPES = 24  # drawn ones, for each machine

@@ -10,7 +10,7 @@ import pytest
 from deploy.targets.machines import PLAIN_WASM, PRINTF, SIMD, Machine
 from deploy.targets.shapes import Shape
 
-from rdeepsense.deploy.prepare import DTYPES
+from rdeepsense.deploy.quantise import DTYPES
 
 MODEL = ["model.c", "weights.c"]
 SMALL = Shape((16, 64, 64, 2))

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rdeepsense.deploy.folded.graph.graph import Graph
-from rdeepsense.deploy.tracing.strides import strided
-from rdeepsense.deploy.tracing.trace import trace
+from rdeepsense.deploy.folded.graph import Graph
+from rdeepsense.deploy.tracing import strided, trace
 from rdeepsense.errors import InputError
 
 

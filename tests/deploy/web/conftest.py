@@ -14,7 +14,7 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.cli.serving import server_of
-from rdeepsense.deploy.web.wasm import wasm_compiler
+from rdeepsense.deploy.web.export import wasm_compiler
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense
 from rdeepsense.paper.demo import cut

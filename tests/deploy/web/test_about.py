@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rdeepsense.deploy.web.curve import POINTS, REACH, standard_curve
+from rdeepsense.deploy.web.export import POINTS, REACH, standard_curve
 
 
 def facts_of(folder: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from math import pi
 import numpy as np
 import pytest
 
-from rdeepsense.deploy.web.sensors import GRAVITY, Channel, phone_channels
+from rdeepsense.deploy.web.export import GRAVITY, Channel, phone_channels
 from rdeepsense.windowing.recipe import Recipe
 
 

@@ -16,10 +16,10 @@ from deploy.web.calls import call, predicted
 from numpy.typing import NDArray
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.called import CompiledRunner
+from rdeepsense.deploy.c.build import CompiledRunner
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.web import wasm
+from rdeepsense.deploy.folded.model import Facts
+from rdeepsense.deploy.web import export as wasm
 from rdeepsense.errors import InputError
 
 ROWS = 1_000

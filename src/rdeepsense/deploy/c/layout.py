@@ -14,11 +14,9 @@ from itertools import pairwise
 
 from rdeepsense.adaptation.rates import STRETCHES
 from rdeepsense.compact_novelty import NUMBERS, CompactNovelty
-from rdeepsense.deploy.c.graph.stored import StoredGraph
-from rdeepsense.deploy.c.inputs import CModel
-from rdeepsense.deploy.c.live import CLive
-from rdeepsense.deploy.folded.embedding import SINE_TERMS
-from rdeepsense.deploy.folded.narrowing import Narrowing
+from rdeepsense.deploy.c.inputs import CLive, CModel
+from rdeepsense.deploy.c.stored import StoredGraph
+from rdeepsense.deploy.folded.model import SINE_TERMS, Narrowing
 from rdeepsense.deploy.quantise import BLOCK
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError

@@ -1,19 +1,22 @@
-"""A deployed model as a user meets it, whatever runs it."""
+"""`rdeepsense.deploy.load`: a folded file as a model that predicts with numpy alone."""
 
 from __future__ import annotations
 
+import os
 from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rdeepsense.arrays import Booleans
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.layout import check_folded
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.runner import MeanStd, Probabilities, Runner, Values
+from rdeepsense.deploy.folded.file import check_folded, load_folded
+from rdeepsense.deploy.folded.model import Facts, Folded, MeanStd, Probabilities, Runner, Values
 from rdeepsense.errors import InputError
 from rdeepsense.status import Statuses
+
+# --------------------------------------------------------------------------------------------------
+# A deployed model as a user meets it, whatever runs it
+# --------------------------------------------------------------------------------------------------
 
 Pair = tuple[Values, Values]
 
@@ -129,3 +132,23 @@ class DeployedModel:
 
     def _shaped(self, values: Values) -> Values:
         return values[:, 0] if self.facts.one_output else values
+
+
+# --------------------------------------------------------------------------------------------------
+# `rdeepsense.deploy.load`: a folded file as a model that predicts, with numpy alone
+# --------------------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str], compile: bool = False) -> DeployedModel:
+    """Load a folded model from its file, verified.
+
+    With `compile` the generated C is built once by the system's compiler (`cc`, or what the
+    environment's CC names), kept in the user's cache folder, and called instead of numpy.
+    """
+    folded = load_folded(path)
+    if not compile:
+        return DeployedModel(folded)
+    # Only here: the generator of C would slow down every other start.
+    from rdeepsense.deploy.c.build import compiled
+
+    return DeployedModel(compiled(folded))

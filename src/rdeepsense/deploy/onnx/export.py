@@ -1,39 +1,245 @@
-"""A fitted model as one ONNX file, run by ONNX Runtime before it is written.
-
-The graph (see `graph`, and `modules` for networks that are not plain dense layers) takes x
-(batch, inputs), or windows (batch, time, channels), in raw sensor units, float32, and gives mean
-and std, or probs, and with a laplace epistemic, each (batch, outputs). What else a caller needs is
-in the file's metadata.
-"""
+"""`export(to='onnx')`: the file, its metadata, and a comparison with the original."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rdeepsense import __version__
 from rdeepsense._files import write_whole
 from rdeepsense._progress import Progress
-from rdeepsense.deploy.dense_layers import is_dense
-from rdeepsense.deploy.fold import check_one_pass, fold_fitted, fold_last
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.judge import judge, stored_network
-from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.onnx.agreement import check_agreement, drawn_rows, fitted_outputs
-from rdeepsense.deploy.onnx.graph import model
-from rdeepsense.deploy.onnx.metadata import describe
+from rdeepsense.data.scaling import Scaler
+from rdeepsense.deploy.fine_tune import judge, stored_network
+from rdeepsense.deploy.fold import check_one_pass, fold_fitted, fold_last, is_dense
+from rdeepsense.deploy.folded.file import TEXTS
+from rdeepsense.deploy.folded.model import (
+    Facts,
+    Folded,
+    Intervals,
+    MeanStd,
+    Outputs,
+    Probabilities,
+    Runner,
+    apart,
+)
 from rdeepsense.deploy.onnx.modules import module_graph
-from rdeepsense.deploy.onnx.nodes import OPSET
-from rdeepsense.deploy.onnx.runner import OnnxRunner
-from rdeepsense.deploy.options import Options
-from rdeepsense.deploy.report import ExportReport
+from rdeepsense.deploy.onnx.nodes import INPUT, OPSET, model
+from rdeepsense.deploy.options import LabelledRows, Options
+from rdeepsense.deploy.quality import ExportReport, Quality
+from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError, require
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.passes import hidden_size
 from rdeepsense.refusal import Refusal
+from rdeepsense.status import Status
+
+# --------------------------------------------------------------------------------------------------
+# ONNX Runtime as a runner, on one thread
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OnnxRunner:
+    """An inference session and the facts of the model in it."""
+
+    facts: Facts
+    session: Any = field(compare=False, repr=False)  # onnxruntime comes without types
+
+    @classmethod
+    def of(cls, facts: Facts, content: bytes) -> OnnxRunner:
+        """Load a file's content."""
+        return cls(facts, open_session(content))
+
+    def run(self, X: NDArray[Any]) -> Outputs:
+        found = self.session.run(None, {INPUT: np.asarray(X, dtype=np.float32)})
+        values = dict(zip(self.names, (np.asarray(a, np.float64) for a in found), strict=True))
+        epistemic = values.get("epistemic")
+        status = values["status"].astype(np.uint8) if "status" in values else None
+        if self.facts.is_classifier:
+            return Probabilities(values["probs"], epistemic, status)
+        return MeanStd(values["mean"], values["std"], epistemic, status)
+
+    @property
+    def names(self) -> list[str]:
+        """Of what comes out, in order."""
+        return [output.name for output in self.session.get_outputs()]
+
+
+# Any: an InferenceSession, as onnxruntime comes without types.
+def open_session(model: bytes | str) -> Any:
+    """Open a file's content, or the file of that name, on one thread of the processor."""
+    runtime = require("onnxruntime", "export")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether ONNX Runtime computes what the model does in float64; nothing else is written
+# --------------------------------------------------------------------------------------------------
+
+AGREEMENT = 1e-5  # of the std, and of a probability
+EPISTEMIC = 1e-4  # of the epistemic std: its sums may be small differences of large numbers
+ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of an output's largest mean
+DRAWN_ROWS = 256
+
+
+def drawn_rows(fitted: Fitted) -> NDArray[np.float64]:
+    """Draw inputs about as large as those of the training, where a model kept no rows."""
+    drawn = np.random.default_rng(0).normal(size=(DRAWN_ROWS, *fitted.inputs.network_shape))
+    rows = fitted.inputs.scaler.rows_at(drawn)
+    return rows if fitted.guard is None else fitted.guard.inside(rows)
+
+
+def fitted_outputs(fitted: Fitted, X: NDArray[Any]) -> Outputs:
+    """Predict by the fitted model itself."""
+    dist = fitted.distribution(X)
+    if dist.is_categorical:
+        return Probabilities(np.asarray(dist.mean))
+    shape = (len(X), -1)
+    return MeanStd(np.reshape(dist.mean, shape), np.reshape(dist.std, shape))
+
+
+def check_agreement(wanted: Outputs, running: Runner, X: NDArray[Any]) -> str:
+    """Refuse a graph that does not compute what the model does.
+
+    Returns how far apart they are: means and stds in units of the std, or probabilities.
+    """
+    found = running.run(X)
+    difference = apart(wanted, found)
+    allowed, unit = np.full(difference.shape, AGREEMENT), "in probability"
+    if isinstance(wanted, MeanStd):
+        # Sums are as large as the largest mean; their rounding may be far above a tiny std.
+        allowed[0] += ROUNDING * np.abs(wanted.mean).max(0) / wanted.std
+        unit = "of the std"
+    said = f"differs from the model by {difference.max():.1e} {unit} at most ({len(X)} rows)"
+    if not (difference <= allowed).all():
+        raise InputError(
+            f"ONNX Runtime {said}, which float32 does not explain; nothing was written"
+        )
+    if wanted.epistemic is not None:
+        _check_epistemic(wanted.epistemic, found.epistemic)
+    return said
+
+
+def _check_epistemic(wanted: NDArray[np.float64], found: NDArray[np.float64] | None) -> None:
+    assert found is not None
+    ratio = float(np.abs(found / wanted - 1).max())
+    if not ratio <= EPISTEMIC:
+        raise InputError(
+            f"ONNX Runtime's epistemic std differs from the model's by {ratio:.1e} of itself, "
+            "which float32 does not explain; nothing was written"
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# What an ONNX file says of itself: text as it is, everything else as JSON
+# --------------------------------------------------------------------------------------------------
+
+
+# Any: a ModelProto, as onnx comes without types.
+def describe(
+    proto: Any, fitted: Fitted, facts: Facts, options: Options, found: Quality | None
+) -> None:
+    """Add the metadata of a model to its graph."""
+    shape, scaler, encoding = fitted.inputs.shape, fitted.inputs.scaler, fitted.inputs.encoding
+    proto.producer_name, proto.producer_version = "rdeepsense", __version__
+    proto.doc_string = (
+        f"x: {' x '.join(map(str, shape))} sensor values in their own units. A row with "
+        + ("an infinite" if facts.missing != "refuse" else "a missing or infinite")
+        + " value gives NaN."
+        + (" A category is the number of its level, see levels." if _levels(facts) else "")
+    )
+    said: dict[str, object] = {
+        "rdeepsense_version": __version__,
+        "trained_with_version": facts.version,
+        "model_sha256": facts.source,
+        "head": facts.head,
+        "dtype": options.dtype,
+        "calibration": facts.calibration or "none",
+        "missing": facts.missing,
+        "input_shape": list(shape),
+        **_moments(scaler, encoding),
+        **_levels(facts),
+        **_ranges(fitted, facts),
+    }
+    for key in TEXTS:
+        if (texts := getattr(facts, key)) is not None:
+            said[key] = list(texts)
+    if facts.classes is not None:
+        said["classes"] = facts.classes.tolist()
+    if facts.intervals is not None:
+        said["intervals"] = _factors(facts.intervals)
+    if options.epistemic is not None:
+        said["epistemic"] = options.epistemic
+    if found is not None:
+        said["quality"] = found.to_json()
+    for key, value in said.items():
+        text = value if isinstance(value, str) else json.dumps(value, allow_nan=False)
+        proto.metadata_props.add(key=key, value=text)
+
+
+def _moments(scaler: Scaler, encoding: Encoding | None) -> dict[str, object]:
+    """Say what inputs were like; null for a category."""
+    if encoding is None:
+        return {"input_mean": scaler.shift.tolist(), "input_std": scaler.scale.tolist()}
+    place = {column: k for k, column in enumerate(encoding.numbers)}
+    return {
+        name: [float(values[place[k]]) if k in place else None for k in range(encoding.inputs)]
+        for name, values in (("input_mean", scaler.shift), ("input_std", scaler.scale))
+    }
+
+
+def _levels(facts: Facts) -> dict[str, object]:
+    """Say the names of levels, in the order of their codes, by the number of the input."""
+    categories = () if facts.encoding is None else facts.encoding.categories
+    return {"levels": {str(c.column): list(c.levels) for c in categories}} if categories else {}
+
+
+def _ranges(fitted: Fitted, facts: Facts) -> dict[str, object]:
+    """Say what inputs `status` accepts, and what its numbers mean."""
+    if fitted.guard is None:
+        return {}
+    return {
+        "input_low": fitted.guard.low.tolist(),
+        "input_high": fitted.guard.high.tolist(),
+        "status": {
+            flag.name: int(flag)
+            for flag, is_told in (
+                (Status.MISSING, True),
+                (Status.OUT_OF_RANGE, True),
+                (Status.UNKNOWN_LEVEL, fitted.guard.levels is not None),
+                (Status.UNSURE, facts.refusal is not None),
+            )
+            if is_told
+        },
+    }
+
+
+def _factors(intervals: Intervals) -> dict[str, dict[str, list[float]]]:
+    """By coverage, one factor for each output: mean + low std to mean + high std."""
+    factors = {}
+    for k, coverage in enumerate(intervals.coverages):
+        ends = {"low": intervals.low[k].tolist(), "high": intervals.high[k].tolist()}
+        if intervals.conformal is not None and np.isfinite(intervals.conformal[k]).all():
+            ends["conformal"] = intervals.conformal[k].tolist()
+        factors[f"{coverage:g}"] = ends
+    return factors
+
+
+# --------------------------------------------------------------------------------------------------
+# A fitted model as one ONNX file, run by ONNX Runtime before it is written
+#
+# The graph (see `graph`, and `modules` for networks that are not plain dense layers) takes x
+# (batch, inputs), or windows (batch, time, channels), in raw sensor units, float32, and gives mean
+# and std, or probs, and with a laplace epistemic, each (batch, outputs). What else a caller needs
+# is in the file's metadata.
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

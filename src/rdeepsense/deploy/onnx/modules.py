@@ -18,13 +18,16 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from rdeepsense._torch import quiet
-from rdeepsense.deploy.folded.layers import DenseLayer
-from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.onnx.graph import output_names
-from rdeepsense.deploy.onnx.guard import NAMES, TorchGuard
-from rdeepsense.deploy.onnx.links import TensorArithmetic
-from rdeepsense.deploy.onnx.nodes import INPUT, OPSET
-from rdeepsense.deploy.onnx.refusal import TorchRefusal
+from rdeepsense.deploy.folded.model import DenseLayer, Output
+from rdeepsense.deploy.onnx.nodes import (
+    INPUT,
+    NAMES,
+    OPSET,
+    TensorArithmetic,
+    TorchGuard,
+    TorchRefusal,
+    output_names,
+)
 from rdeepsense.errors import InputError, require
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.guard import REACH

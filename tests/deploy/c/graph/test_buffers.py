@@ -10,10 +10,9 @@ import torch
 from deploy.random_windows import OwnNetwork
 from torch import nn
 
-from rdeepsense.deploy.c.graph.buffers import Buffers
-from rdeepsense.deploy.folded.graph.graph import value_sizes
-from rdeepsense.deploy.folded.graph.shaping import Strided
-from rdeepsense.deploy.tracing.trace import trace
+from rdeepsense.deploy.c.graph import Buffers
+from rdeepsense.deploy.folded.graph import Strided, value_sizes
+from rdeepsense.deploy.tracing import trace
 from rdeepsense.networks import DeepSense
 
 

@@ -10,9 +10,9 @@ import torch
 from deploy.c_models import COMPILERS, library, predict, write
 from torch import nn
 
-from rdeepsense.deploy.c.graph.source import GraphSource
-from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.fold_graph import fold_graph
+from rdeepsense.deploy.c.graph import GraphSource
+from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.estimators import RDeepSenseRegressor
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")

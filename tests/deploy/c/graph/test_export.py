@@ -12,14 +12,14 @@ import pytest
 from deploy.c_models import COMPILERS, STRICT, run_cc
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.graph import running
-from rdeepsense.deploy.c.graph.running import played_twice, running_quality
-from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.c.report import C99Report
-from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.deploy.labelled_rows import LabelledRows
-from rdeepsense.deploy.profile import side_by_side
-from rdeepsense.deploy.profile.candidate import Missing
+from rdeepsense.deploy.c import streams as running
+from rdeepsense.deploy.c.export import C99Report
+from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.streams import played_twice, running_quality
+from rdeepsense.deploy.fold import fold_graph
+from rdeepsense.deploy.options import LabelledRows
+from rdeepsense.deploy.profile import forms as side_by_side
+from rdeepsense.deploy.profile.measure import Missing
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense, Flattened
 

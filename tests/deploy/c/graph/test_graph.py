@@ -17,16 +17,14 @@ from deploy.c_models import COMPILERS, STRICT, library, predict, run_cc, write
 from deploy.random_windows import DrawnWindows, draw_deepsense, draw_own
 from torch import Tensor, nn
 
-from rdeepsense.deploy.c.graph.cost import StreamCost
-from rdeepsense.deploy.c.graph.source import GraphSource
-from rdeepsense.deploy.c.graph.stored import as_stored, bytes_of
-from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.deploy.folded.graph.graph import Graph
-from rdeepsense.deploy.folded.graph.model import FoldedGraph
-from rdeepsense.deploy.networks import NetworkRunner
+from rdeepsense.deploy.c.graph import GraphSource
+from rdeepsense.deploy.c.stored import as_stored, bytes_of
+from rdeepsense.deploy.c.streams import StreamCost
+from rdeepsense.deploy.fold import fold_graph
+from rdeepsense.deploy.folded.graph import FoldedGraph, Graph
 from rdeepsense.deploy.quality import distribution, figures
-from rdeepsense.deploy.tracing.stream import stream_of
-from rdeepsense.deploy.tracing.trace import trace
+from rdeepsense.deploy.quantise import NetworkRunner
+from rdeepsense.deploy.tracing import stream_of, trace
 from rdeepsense.estimators import RDeepSenseRegressor
 from rdeepsense.networks import DeepSense
 

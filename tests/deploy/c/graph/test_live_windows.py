@@ -19,11 +19,10 @@ from deploy.random_windows import OwnNetwork, draw_own
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy import load
-from rdeepsense.deploy.c.graph.source import GraphSource
-from rdeepsense.deploy.c.graph.stored import as_stored
-from rdeepsense.deploy.fold_adapted import narrowing, settled
-from rdeepsense.deploy.fold_graph import fold_graph
-from rdeepsense.deploy.fold_live import fold_live
+from rdeepsense.deploy.c.export import fold_live
+from rdeepsense.deploy.c.graph import GraphSource
+from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.fold import fold_graph, narrowing, settled
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.deploy.c.graph.packed import PANEL, fours, panels
+from rdeepsense.deploy.c.graph import PANEL, fours, panels
 from rdeepsense.deploy.quantise import BLOCK
 
 SHAPES = [

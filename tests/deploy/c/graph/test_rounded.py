@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from rdeepsense.deploy.c.graph.rounded import (
-    RoundedGru,
-    RoundedLinear,
-    levels_of,
-    reads_of,
-    rounded,
-)
-from rdeepsense.deploy.folded.graph.weighted import Convolution, Linear
-from rdeepsense.deploy.tracing.trace import trace
+from rdeepsense.deploy.c.stored import RoundedGru, RoundedLinear, levels_of, reads_of, rounded
+from rdeepsense.deploy.folded.graph import Convolution, Linear
+from rdeepsense.deploy.tracing import trace
 from rdeepsense.networks import DeepSense
 
 

@@ -7,15 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rdeepsense.deploy.c.assemble import RUNTIME
-from rdeepsense.deploy.c.header import sizes
-from rdeepsense.deploy.c.selftest import rows_section
-from rdeepsense.deploy.c.source import Source
-from rdeepsense.deploy.folded.facts import Facts
-from rdeepsense.deploy.folded.layers import DenseLayer, Layers
-from rdeepsense.deploy.folded.model import Folded
-from rdeepsense.deploy.folded.output import Output
-from rdeepsense.deploy.networks import as_float32
+from rdeepsense.deploy.c.emit import RUNTIME, Source, sizes
+from rdeepsense.deploy.c.export import rows_section
+from rdeepsense.deploy.folded.model import DenseLayer, Facts, Folded, Layers, Output
+from rdeepsense.deploy.quantise import as_float32
 from rdeepsense.guard import Guard
 from rdeepsense.heads import GaussianHead
 

@@ -14,11 +14,10 @@ from deploy.c.runtime.configured import EXAMPLE, FILES, example, sections
 from deploy.c_models import COMPILERS, STRICT, library, predict, run_cc, write
 from deploy.random_models import draw, give_laplace
 
-from rdeepsense.deploy.c.assemble import RUNTIME
-from rdeepsense.deploy.c.source import Source
+from rdeepsense.deploy.c.emit import RUNTIME, Source
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.prepare import prepare
-from rdeepsense.deploy.profile.native import C as PROFILE
+from rdeepsense.deploy.profile.forms import C as PROFILE
+from rdeepsense.deploy.quantise import prepare
 
 HERE = Path(__file__).parent
 SANITISED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

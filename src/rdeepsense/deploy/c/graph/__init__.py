@@ -1,1 +1,0 @@
-"""Networks of windows as C: their steps, buffers and tables."""

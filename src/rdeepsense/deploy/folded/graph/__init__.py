@@ -1,1 +1,0 @@
-"""Networks of windows as a graph of layers, run with numpy alone."""
