@@ -25,7 +25,7 @@ import torch
 
 from rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor, metrics
 from rdeepsense._files import write_whole
-from rdeepsense.cli.widths import widths_of
+from rdeepsense.cli.options import widths_of
 from rdeepsense.paper.tasks.task import Split, Task
 
 Part = tuple[str, Task, Split]

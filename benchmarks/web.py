@@ -20,7 +20,7 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 import rdeepsense as rds
-from rdeepsense.cli.serving import server_of
+from rdeepsense.cli.terminal import server_of
 from rdeepsense.paper.demo import make_page
 
 CHROMIUM = "/usr/bin/chromium"

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from rdeepsense.cli import main
-from rdeepsense.cli.writing import write_table
+from rdeepsense.cli.terminal import write_table
 
 
 def write_wide(path: Path, columns: int, rows: int) -> None:

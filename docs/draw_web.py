@@ -17,7 +17,7 @@ import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
 import rdeepsense as rds
-from rdeepsense.cli.serving import server_of
+from rdeepsense.cli.terminal import server_of
 from rdeepsense.paper.demo import make_page
 
 IMAGES = Path(__file__).parent / "images"

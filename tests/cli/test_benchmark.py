@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rdeepsense.cli.benchmark import _numbers, run_uci
+from rdeepsense.cli.paper import _numbers, run_uci
 from rdeepsense.errors import InputError
 from rdeepsense.paper.uci import BenchmarkResults
 

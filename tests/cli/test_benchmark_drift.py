@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rdeepsense._progress import Silent
-from rdeepsense.cli.benchmark_drift import run_drift
+from rdeepsense.cli.paper import run_drift
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.live.replay import WAYS, Replayed, Told

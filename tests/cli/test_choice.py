@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rdeepsense.cli.choice import choice_lines
+from rdeepsense.cli.fit import choice_lines
 
 
 def trial(likelihood: str, alpha: float, drop_prob: float) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from threading import Thread
 import pytest
 import typer
 
-from rdeepsense.cli.data import data, run_fetch
+from rdeepsense.cli.paper import data, run_fetch
 from rdeepsense.cli.terminal import Terminal
 from rdeepsense.errors import InputError
 from rdeepsense.paper.tasks import catalogue

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.cli.engine import EngineName, engine_asked
+from rdeepsense.cli.options import EngineName, engine_asked
 
 NAMES = {name.value: name for name in EngineName}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rdeepsense.cli.errors import in_options, translated
+from rdeepsense.cli.terminal import in_options, translated
 from rdeepsense.errors import InputError, ModelFileError
 
 OPTIONS = {"dtype": "--dtype", "rows": "--data", "fine_tune": "--fine-tune", "most": "--most"}

@@ -36,8 +36,8 @@ def frame(run: Any) -> pl.DataFrame:
 
 @pytest.fixture
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdeepsense.cli.predict_stream.LARGE", 0)
-    monkeypatch.setattr("rdeepsense.cli.pieces.rows_at_once", lambda *_: 9)
+    monkeypatch.setattr("rdeepsense.cli.predict.LARGE", 0)
+    monkeypatch.setattr("rdeepsense.cli.predict.rows_at_once", lambda *_: 9)
     monkeypatch.setattr(planning, "WORTH_IT", 0)
 
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rdeepsense.cli.reproduce import reproduce
+from rdeepsense.cli.paper import reproduce
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.paper import report as reproduction

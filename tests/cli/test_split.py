@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rdeepsense.cli.split import split_off
+from rdeepsense.cli.sources import split_off
 from rdeepsense.errors import InputError
 from rdeepsense.reporting.subject import standard_error
 

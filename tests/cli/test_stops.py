@@ -87,7 +87,7 @@ def test_ctrl_c_after_the_model_is_written(run, csv: Path, monkeypatch: pytest.M
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rdeepsense.cli.memory_table.score_model", stopped)
+    monkeypatch.setattr("rdeepsense.cli.sources.score_model", stopped)
     result = run("fit", "--quick", csv, *FIT)
     assert result.code == 130
     assert last_line(result.err).startswith("interrupted: model.safetensors is the finished model")
@@ -107,7 +107,8 @@ def test_cells_that_are_finished_are_kept(
     run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of `benchmark`, `reproduce` and `demo`; here by cells that are no results at all."""
-    from rdeepsense.cli import benchmark, demo
+    from rdeepsense.cli import demo
+    from rdeepsense.cli import paper as benchmark
     from rdeepsense.paper import run as paper_run
 
     def stopped(*_: object, **__: object) -> None:

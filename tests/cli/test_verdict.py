@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rdeepsense.cli.by_group import by_group
+from rdeepsense.cli.scores import by_group
 from rdeepsense.distributions import Gaussian
 
 

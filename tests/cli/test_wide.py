@@ -11,11 +11,10 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.cli.columns import check_known, inspect
+from rdeepsense.cli.columns import check_known, check_roles, inspect
 from rdeepsense.cli.fit import _units
 from rdeepsense.cli.inference import model_inputs
 from rdeepsense.cli.reading.table import Table
-from rdeepsense.cli.target_task import check_roles
 from rdeepsense.data.checks import texts
 from rdeepsense.data.parquet import first_repeated
 

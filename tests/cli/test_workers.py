@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rdeepsense.cli.workers import FitEngine, workers_asked
+from rdeepsense.cli.options import FitEngine, workers_asked
 from rdeepsense.engines import Ray
 from rdeepsense.estimators import RDeepSenseRegressor
 

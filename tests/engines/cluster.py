@@ -33,7 +33,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import rdeepsense as rds
-from rdeepsense.cli.benchmark import run_uci
+from rdeepsense.cli.paper import run_uci
 from rdeepsense.engines import Engine
 
 NODES, CELLS = 4, 40

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rdeepsense.cli.serving import server_of
+from rdeepsense.cli.terminal import server_of
 from rdeepsense.deploy.web.export import wasm_compiler
 from rdeepsense.errors import InputError
 from rdeepsense.paper.demo import cut, make_page, recording

@@ -8,8 +8,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from rdeepsense.cli.pipes import BROKEN_PIPE, PatientOutput, silence_stdout
-from rdeepsense.cli.stderr import RED, YELLOW, print_line
+from rdeepsense.cli.terminal import (
+    BROKEN_PIPE,
+    RED,
+    YELLOW,
+    PatientOutput,
+    print_line,
+    silence_stdout,
+)
 from rdeepsense.errors import RDeepSenseError, require
 
 __all__ = ["main"]

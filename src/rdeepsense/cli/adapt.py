@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rdeepsense._records import plain
-from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.columns import check_known
-from rdeepsense.cli.inference import load_model, model_inputs
-from rdeepsense.cli.labelled import labelled_rows, target_columns, truth_of
+from rdeepsense.cli.inference import (
+    answerable,
+    labelled_rows,
+    labelled_windows,
+    load_model,
+    model_inputs,
+    report_unanswered,
+    rows_of,
+    target_columns,
+    truth_of,
+)
 from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Quiet
 from rdeepsense.cli.reading.table import read_table
 from rdeepsense.cli.scores import NAMES, Scores, check_shape, score_model
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table, write_json
-from rdeepsense.cli.window_log import labelled_windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,28 +1,98 @@
-"""The commands and the options they share."""
+"""The commands and the options that they share; a command's module is imported when it runs."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from collections.abc import Callable
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]
+from typer.models import ArgumentInfo, OptionInfo
 
 from rdeepsense import __version__
 from rdeepsense.cli.adapt import adapt
-from rdeepsense.cli.benchmark import benchmark
 from rdeepsense.cli.check import check
 from rdeepsense.cli.compare import compare
-from rdeepsense.cli.completion import completion, prepare_completion
-from rdeepsense.cli.data import data
 from rdeepsense.cli.demo import demo
 from rdeepsense.cli.evaluate import evaluate
 from rdeepsense.cli.export import export
 from rdeepsense.cli.fit import fit
 from rdeepsense.cli.inspect import inspect
-from rdeepsense.cli.metavars import say_types
+from rdeepsense.cli.paper import benchmark, data, reproduce
 from rdeepsense.cli.predict import predict
 from rdeepsense.cli.profile import profile
 from rdeepsense.cli.replay import replay
-from rdeepsense.cli.reproduce import reproduce
+
+# --------------------------------------------------------------------------------------------------
+# The words that stand for values in --help, in place of the names of Python's types
+# --------------------------------------------------------------------------------------------------
+
+WORDS: dict[object, str] = {bool: "", Path: "FILE", int: "NUMBER", float: "NUMBER", str: "TEXT"}
+COLUMNS = ("target", "groups", "ignore", "inputs", "time")
+
+
+def say_types(command: Callable[..., Any] | None) -> None:
+    """Give every argument and option of a command a word, where it has none."""
+    assert command is not None
+    # Evaluated once and kept: evaluated again, each would be new and without its word.
+    hints = get_type_hints(command, include_extras=True)
+    for name, hint in hints.items():
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        for info in notes:
+            if isinstance(info, ArgumentInfo) and info.metavar is None:
+                info.metavar = name.upper()
+            elif isinstance(info, OptionInfo) and info.metavar is None:
+                info.metavar = "COLUMN" if name in COLUMNS else _word(kind)
+    command.__annotations__ = hints
+
+
+def _word(kind: object) -> str:
+    """Return the word of a type, of a list of it, or of it or None."""
+    if kind in WORDS:
+        return WORDS[kind]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "|".join(str(member.value) for member in kind)
+    return next((_word(own) for own in get_args(kind) if own is not type(None)), "TEXT")
+
+
+# --------------------------------------------------------------------------------------------------
+# `rdeepsense completion`: the script that lets a shell complete commands and options
+# --------------------------------------------------------------------------------------------------
+
+PROGRAM, VARIABLE = "rdeepsense", "_RDEEPSENSE_COMPLETE"
+
+
+class Shell(StrEnum):
+    """Shells that there is a script for."""
+
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.")],
+) -> None:
+    """Print a script for completion: eval "$(rdeepsense completion bash)" in ~/.bashrc.
+
+    For zsh the same line goes to ~/.zshrc; for fish: rdeepsense completion fish | source.
+    """
+    script = get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell.value)
+    typer.echo(script)
+
+
+def prepare_completion() -> None:
+    """Let the script's questions be answered, where one is asked."""
+    if VARIABLE in os.environ:
+        completion_init()
+
+
+# --------------------------------------------------------------------------------------------------
+# The commands and the options they share
+# --------------------------------------------------------------------------------------------------
 
 app = typer.Typer(
     help="Networks for sensor data that say how sure they are, in one forward pass.",

@@ -10,7 +10,10 @@ import typer
 
 from rdeepsense.cli.columns import (
     InspectedColumns,
+    TaskKind,
     check_known,
+    check_roles,
+    decide,
     inspect,
     kind_of,
     labels,
@@ -18,10 +21,8 @@ from rdeepsense.cli.columns import (
     some,
 )
 from rdeepsense.cli.options import TABLE, ForcedInputs, JsonFile, MissingMarks, Overwrite, Quiet
-from rdeepsense.cli.reading.dates import as_dates, source_of
-from rdeepsense.cli.reading.table import read_table
-from rdeepsense.cli.reading.targets import read_targets, with_truth
-from rdeepsense.cli.target_task import TaskKind, check_roles, decide
+from rdeepsense.cli.reading.columns import as_dates, source_of
+from rdeepsense.cli.reading.table import read_table, read_targets, with_truth
 from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, new_table, write_json
 
 if TYPE_CHECKING:

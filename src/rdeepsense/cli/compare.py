@@ -14,31 +14,42 @@ import typer
 from rdeepsense._files import write_whole
 from rdeepsense._progress import long_progress
 from rdeepsense.cli.columns import (
+    TaskKind,
     check_known,
+    check_roles,
+    decide,
     inputs_of,
     inspect,
     kind_of,
     labels,
     numeric_targets,
 )
-from rdeepsense.cli.engine import Address, EngineName, EngineOption, Jobs, engine_asked
 from rdeepsense.cli.options import (
     TABLE,
+    Address,
     DateParts,
+    EngineName,
+    EngineOption,
     ForcedInputs,
+    Jobs,
     JsonFile,
     ManyClasses,
     MissingMarks,
     Overwrite,
     Quiet,
+    engine_asked,
+    widths_of,
 )
-from rdeepsense.cli.reading.dates import parse_parts
-from rdeepsense.cli.reading.table import read_table
-from rdeepsense.cli.reading.targets import check_classes, read_targets, with_truth
-from rdeepsense.cli.stopping import stoppable
-from rdeepsense.cli.target_task import TaskKind, check_roles, decide
-from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
-from rdeepsense.cli.widths import widths_of
+from rdeepsense.cli.reading.columns import parse_parts
+from rdeepsense.cli.reading.table import check_classes, read_table, read_targets, with_truth
+from rdeepsense.cli.terminal import (
+    STDOUT,
+    Terminal,
+    check_outputs,
+    rich_table,
+    stoppable,
+    write_json,
+)
 from rdeepsense.errors import InputError, require, share
 
 if TYPE_CHECKING:

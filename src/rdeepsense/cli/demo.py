@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rdeepsense.cli.options import Quiet
-from rdeepsense.cli.reproduce import check_complete
+from rdeepsense.cli.paper import check_complete
 from rdeepsense.cli.scores import COVERAGES
-from rdeepsense.cli.stopping import finished_cells, stoppable
-from rdeepsense.cli.terminal import Terminal, make_folder, new_table, write_json
+from rdeepsense.cli.terminal import (
+    Terminal,
+    finished_cells,
+    make_folder,
+    new_table,
+    stoppable,
+    write_json,
+)
 from rdeepsense.errors import require
 
 if TYPE_CHECKING:
@@ -78,7 +84,7 @@ def demo(
 
 def web_tour(out: Path, seed: int, terminal: Terminal, port: int, serve: bool) -> None:
     """Train on simulated activities, write the page and serve it to this machine."""
-    from rdeepsense.cli.serving import server_of
+    from rdeepsense.cli.terminal import server_of
     from rdeepsense.deploy.web.export import wasm_compiler
     from rdeepsense.paper.demo import make_page
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.columns import (
     check_known,
     labels,
@@ -16,15 +15,20 @@ from rdeepsense.cli.columns import (
     report_assumed,
     report_strays,
 )
-from rdeepsense.cli.errors import in_options
-from rdeepsense.cli.inference import load_model, model_inputs
-from rdeepsense.cli.labelled import labelled_rows
+from rdeepsense.cli.inference import (
+    answerable,
+    labelled_rows,
+    load_model,
+    log_windows,
+    model_inputs,
+    report_unanswered,
+    rows_of,
+)
+from rdeepsense.cli.inference import truth_of_windows as truth_of
 from rdeepsense.cli.options import Overwrite, Quiet
-from rdeepsense.cli.reading.table import read_table
-from rdeepsense.cli.reading.targets import read_targets
+from rdeepsense.cli.reading.table import read_table, read_targets
 from rdeepsense.cli.scores import known_labels
-from rdeepsense.cli.terminal import Terminal, check_outputs, new_table
-from rdeepsense.cli.window_log import log_windows, truth_of
+from rdeepsense.cli.terminal import Terminal, check_outputs, in_options, new_table
 from rdeepsense.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +37,48 @@ if TYPE_CHECKING:
     from rdeepsense.deploy.c.export import C99Report
     from rdeepsense.deploy.quality import ExportReport, Quality
     from rdeepsense.estimators.loading import Estimator
+    from rdeepsense.fitting.fitted import Fitted
+
+
+# --------------------------------------------------------------------------------------------------
+# How large the exports of a model would be, without making them
+# --------------------------------------------------------------------------------------------------
+
+
+def export_sizes(fitted: Fitted) -> dict[str, int | str]:
+    """Return the bytes of C tables by type of the weights, or why there is no such export.
+
+    int8 and float16 are rounded by rows of the model file; without rows float32 alone is told.
+    """
+    from rdeepsense.deploy.c.emit import Source
+    from rdeepsense.deploy.c.graph import GraphSource
+    from rdeepsense.deploy.c.stored import DTYPES as OF_GRAPHS
+    from rdeepsense.deploy.c.stored import as_stored
+    from rdeepsense.deploy.fold import folded_form
+    from rdeepsense.deploy.folded.graph import FoldedGraph
+    from rdeepsense.deploy.quantise import DTYPES, prepare
+    from rdeepsense.errors import RDeepSenseError
+
+    rows = fitted.kept_rows[0]
+    try:
+        folded = folded_form(fitted)
+        if isinstance(folded, FoldedGraph):
+            return {
+                f"C {dtype}": GraphSource(folded, as_stored(folded, dtype)).table_bytes
+                for dtype in OF_GRAPHS
+            }
+        return {
+            f"C {dtype}": Source(folded, prepare(folded, dtype, rows)).table_bytes
+            for dtype in DTYPES
+            if dtype == "float32" or len(rows)
+        }
+    except RDeepSenseError as error:
+        return {"C": f"none, {error}"}
+
+
+# --------------------------------------------------------------------------------------------------
+# `rdeepsense export`: a trained model for a device
+# --------------------------------------------------------------------------------------------------
 
 OPTIONS = {
     "to": "--to",

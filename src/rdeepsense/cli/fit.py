@@ -1,7 +1,8 @@
-"""`rdeepsense fit`: from a table to a model file, with honest figures at the end."""
+"""`rdeepsense fit`: from a table to a model file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,62 +12,131 @@ import typer
 
 from rdeepsense._records import plain
 from rdeepsense._storage import Remote, path_or_url
-from rdeepsense.cli.budget import budget_line, budget_of, front_beside
-from rdeepsense.cli.choice import choice_lines
-from rdeepsense.cli.columns import some
-from rdeepsense.cli.engine import Address
-from rdeepsense.cli.errors import in_options
-from rdeepsense.cli.folder import Folder
-from rdeepsense.cli.log_options import (
-    At,
-    By,
-    Gap,
-    Hop,
-    LogOptions,
-    Purity,
-    Rate,
-    Rounding,
-    Sensor,
-    Time,
-    Unit,
-    Window,
-)
-from rdeepsense.cli.log_table import LogTable
-from rdeepsense.cli.memory_table import MemoryTable
+from rdeepsense.cli.columns import TaskKind, check_roles, decide, some
 from rdeepsense.cli.options import (
     TABLE,
+    Address,
+    At,
+    By,
     Calibration,
     DateParts,
     Device,
+    FitEngine,
+    FitEngineOption,
     ForcedInputs,
+    Gap,
+    Hop,
     JsonFile,
     KeepRows,
+    LogOptions,
     ManyClasses,
     MissingMarks,
     Overwrite,
+    Purity,
     Quiet,
-    calibrate_argument,
-)
-from rdeepsense.cli.reading.content import STDIN
-from rdeepsense.cli.reading.dates import parse_parts
-from rdeepsense.cli.reading.table import read_table
-from rdeepsense.cli.stopping import kept_state, stop, stoppable
-from rdeepsense.cli.target_task import TaskKind, check_roles, decide
-from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, pictures, write_json
-from rdeepsense.cli.widths import widths_of
-from rdeepsense.cli.workers import (
-    FitEngine,
-    FitEngineOption,
+    Rate,
+    Rounding,
+    Sensor,
     Storage,
+    Time,
+    Unit,
     UseGpu,
+    Window,
     Workers,
+    budget_line,
+    budget_of,
+    calibrate_argument,
+    front_beside,
+    widths_of,
     workers_asked,
+)
+from rdeepsense.cli.reading.columns import parse_parts
+from rdeepsense.cli.reading.content import STDIN
+from rdeepsense.cli.reading.table import read_table
+from rdeepsense.cli.sources import Folder, LogTable, MemoryTable
+from rdeepsense.cli.terminal import (
+    STDOUT,
+    Terminal,
+    check_outputs,
+    in_options,
+    kept_state,
+    pictures,
+    stop,
+    stoppable,
+    write_json,
 )
 from rdeepsense.errors import InputError, require
 
 if TYPE_CHECKING:
     from rdeepsense.estimators import RDeepSenseClassifier, RDeepSenseRegressor
 
+
+# --------------------------------------------------------------------------------------------------
+# What a fit chose, what came second and by how much, in words
+# --------------------------------------------------------------------------------------------------
+
+Json = Mapping[str, Any]  # Any: whatever JSON holds
+KNOBS = {"likelihood": "{} head", "alpha": "alpha {:g}", "drop_prob": "drop probability {}"}
+
+
+def choice_lines(selection: Json | None) -> list[str]:
+    """Return a line for the network, one for its head and knobs; none where nothing was open."""
+    if selection is None:
+        return []
+    lines = []
+    if tried := selection.get("architectures"):
+        (own,) = (one for one in tried if one["chosen"])
+        said = f"network   {network_words(own)}"
+        others = [one for one in tried if one is not own and one["nll"] is not None]
+        if others:
+            second = min(others, key=lambda one: one["nll"])
+            said += f", of {len(tried)} tried; next: {network_words(second)}{_behind(second)}"
+        lines.append(said)
+    trials = selection["trials"]
+    chosen = trials[selection["chosen"]]
+    said = ", ".join(words.format(chosen[name]) for name, words in KNOBS.items())
+    said = f"chosen    {said}: best of {len(trials)} by {selection['how']}"
+    if second := selection.get("second"):
+        other = trials[second["trial"]]
+        differing = [
+            words.format(other[name])
+            for name, words in KNOBS.items()
+            if other[name] != chosen[name]
+        ]
+        said += f"; next: {', '.join(differing)}{_behind(second)}"
+    lines.append(said)
+    if selection.get("cut"):
+        lines.append("cut       the clock ended the search: another run may choose otherwise")
+    return lines
+
+
+def network_words(tried: Json) -> str:
+    """Return what a tried network is."""
+    arguments = tried["arguments"]
+    widths = arguments.get("hidden")
+    if tried["name"] not in ("Dense", "Periodic") or not isinstance(widths, list):
+        inside = ", ".join(f"{name} {value}" for name, value in arguments.items())
+        return f"{tried['name']} ({inside})"
+    said = f"layers of {'-'.join(map(str, widths))}"
+    if tried["name"] == "Periodic":
+        said += f" on periodic embeddings (spread {arguments.get('std')})"
+    return said
+
+
+def _behind(other: Json) -> str:
+    """Return how much worse, or better where that is within the error and the other smaller."""
+    behind = other.get("behind")
+    if not behind or behind["difference"] is None:
+        return ""
+    difference, error = behind["difference"], behind["standard_error"]
+    spread = "" if error is None else f" ± {error:.3f}"
+    side = "behind" if difference >= 0 else "better (not significant)"
+    return f", {abs(difference):.3f}{spread} {side}"
+
+
+# --------------------------------------------------------------------------------------------------
+# `rdeepsense fit`: from a table to a model file, with honest figures at the end
+# --------------------------------------------------------------------------------------------------
 
 OPTIONS = {"calibrate": "--calibrate", "device": "--device", "keep_rows": "--keep-rows"}
 

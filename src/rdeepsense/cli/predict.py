@@ -1,23 +1,511 @@
-"""`rdeepsense predict`: a distribution for every row of a table, or of a folder of them."""
+"""`rdeepsense predict`: a distribution for each row of a table or of a folder."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from rdeepsense._files import replacing
+from rdeepsense._progress import Progress, long_progress, progress_for
 from rdeepsense._storage import Remote, path_or_url
-from rdeepsense.cli.engine import Address, EngineName, EngineOption, engine_asked
-from rdeepsense.cli.errors import in_options
-from rdeepsense.cli.inference import load_model
-from rdeepsense.cli.options import TABLE, MissingMarks, Overwrite, Quiet
-from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs
-from rdeepsense.cli.window_log import predict_log, reads_logs
-from rdeepsense.cli.writing import check_suffix
-from rdeepsense.errors import InputError
-from rdeepsense.predict.columns import FURTHER, STATUS, Wanted
+from rdeepsense.cli.columns import (
+    check_known,
+    plural,
+    report_assumed,
+    report_extra,
+    report_strays,
+    some,
+)
+from rdeepsense.cli.inference import (
+    FlaggedRows,
+    load_model,
+    model_inputs,
+    predict_log,
+    reads_logs,
+    report_unanswered,
+)
+from rdeepsense.cli.options import (
+    TABLE,
+    Address,
+    EngineName,
+    EngineOption,
+    MissingMarks,
+    Overwrite,
+    Quiet,
+    engine_asked,
+)
+from rdeepsense.cli.reading.blocks import BlockedCsv, NotInBlocksError, look_at
+from rdeepsense.cli.reading.columns import NAMED, Strays
+from rdeepsense.cli.reading.table import read_table
+from rdeepsense.cli.terminal import (
+    STDOUT,
+    Terminal,
+    check_outputs,
+    check_suffix,
+    in_options,
+    new_table,
+    stoppable,
+    write_table,
+)
+from rdeepsense.data.parquet import NUMBER, ArrowTable, ParquetTable
+from rdeepsense.errors import InputError, nearest, require
+from rdeepsense.predict.columns import FURTHER, STATUS, Answers, Tally, Wanted
+from rdeepsense.predict.folder import (
+    MIB,
+    ParquetSink,
+    Sink,
+    TextSink,
+    as_table,
+    batches_of,
+    in_order,
+    input_names,
+    rows_at_once,
+    rows_of,
+)
+from rdeepsense.predict.plan import Plan, Preparation
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rdeepsense.engines import Engine
+    from rdeepsense.predict.folder import Place
+
+
+# --------------------------------------------------------------------------------------------------
+# Predicting a table in memory, and what is said of any table that was predicted
+# --------------------------------------------------------------------------------------------------
+
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model by its file, what is wanted, columns to pass through, and marks of missing cells."""
+
+    model: str
+    wanted: Wanted
+    ids: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+def predict_table(
+    terminal: Terminal, asked: Asked, table: Path, output: Path | None, written: int = 0
+) -> None:
+    """Predict a table that fits into memory, whatever it is; some rows may be written already."""
+    import polars as pl
+
+    from rdeepsense.predict.columns import Answers
+    from rdeepsense.predict.folder import as_table, rows_of
+    from rdeepsense.predict.prepare import known_of, torch_runner
+
+    model = load_model(asked.model)
+    known = known_of(model, asked.wanted)
+    read = read_table(table, asked.marks, asked.ids)
+    check_known(read.frame, asked.ids, "--id")
+    found = model_inputs(model, read, list(asked.ids), finite=False)
+    found.report(terminal)
+    X = found.values
+    if isinstance(X, pl.DataFrame):
+        names = X.columns
+        X = rows_of(X.to_arrow(compat_level=pl.CompatLevel.oldest()), names, known)
+    answer = Answers(known, asked.wanted, torch_runner(model, asked.wanted)).of(X)
+    ids: dict[str, Any] = {name: read.frame[name].to_arrow() for name in asked.ids}
+    predictions = as_table(answer, ids)
+    check_answered(answer.tally)
+    if known.reach is not None:
+        terminal.line("intervals: conformal, by rows that fit set aside")
+    report_tally(terminal, answer.tally)
+    if output is None:
+        terminal.table(first_rows(predictions.slice(0, SHOWN), predictions.num_rows))
+        return
+    frame: Any = pl.from_arrow(predictions)
+    write_table(output, frame.slice(written), header=not written)
+    report_written(terminal, output, frame.height, frame.columns)
+
+
+def check_answered(tally: Tally) -> None:
+    """Refuse a table of which no row has an answer."""
+    if tally.missing == tally.rows > 0:
+        raise InputError(
+            f"missing values in all {tally.rows:,} rows, where the training rows had none; "
+            "--missing mean, at fit, fills them with the column's mean"
+        )
+
+
+def report_tally(terminal: Terminal, tally: Tally) -> None:
+    """Say which rows have no answer, and which are beyond what the model was trained on."""
+    report_unanswered(terminal, tally.missing)
+    if tally.infinite:
+        terminal.line(f"no answer {plural(tally.infinite, 'row')}: a value is infinite")
+    FlaggedRows(tally.answered, tally.flagged, dict(tally.inputs)).report(terminal)
+
+
+def report_written(terminal: Terminal, output: Path, rows: int, columns: list[str]) -> None:
+    """Say what was written where."""
+    name = "stdout" if output == STDOUT else output
+    terminal.line(f"wrote {name}: {rows:,} rows, {some(columns)}")
+
+
+def first_rows(predictions: ArrowTable, rows: int) -> Table:
+    """Show the first rows, and how many there are."""
+    left = rows - SHOWN
+    more = f"and {left:,} rows more; -o FILE writes all" if left > 0 else None
+    table = new_table("Predictions", ["row", *predictions.column_names], more)
+    for number, row in enumerate(predictions.to_pylist()):
+        cells = ["" if cell is None else _shown(cell) for cell in row.values()]
+        table.add_row(str(number), *cells)
+    return table
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+# --------------------------------------------------------------------------------------------------
+# Large tables in pieces that are read, and answered, one by one: CSV and Parquet
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The answers to some rows, and the cells of these that are no numbers, or marked missing."""
+
+    table: ArrowTable
+    tally: Tally
+    strays: Mapping[str, Strays] = field(default_factory=dict)
+    marked: int = 0
+
+
+class Pieces(Protocol):
+    """A large table: `prepare` once, then `read` pieces here and `answer` them in any thread."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, about."""
+
+    @property
+    def said(self) -> Sequence[str]:
+        """What was assumed."""
+
+    @property
+    def extra(self) -> Sequence[str]:
+        """Columns that are not used."""
+
+    def prepare(self, asked: Asked, plan: Plan, memory: int) -> None:
+        """Find the columns that a plan needs, and choose how many rows to read at once."""
+
+    def read(self) -> Iterator[Any]:
+        """Yield pieces as they lie in the file."""
+
+    def answer(self, piece: Any) -> Piece:
+        """Answer the rows of a piece."""
+
+
+class CsvPieces:
+    """Blocks of CSV."""
+
+    def __init__(self, path: Path) -> None:
+        self._csv = BlockedCsv.open(path)
+        self.rows, self.said, self.extra = self._csv.rows, self._csv.said, list[str]()
+
+    def prepare(self, asked: Asked, plan: Plan, memory: int) -> None:
+        """Take texts for levels and ids, numbers for the others."""
+        polars, csv, known = require("polars", "cli"), self._csv, plan.known
+        _check_ids(asked.ids, csv.names)
+        names = _names(plan, csv.names, asked.ids)
+        levels = _levels(plan, names)
+        if any(csv.kinds[name] != polars.String for name in levels):
+            raise NotInBlocksError("a column of texts begins with numbers")
+        if any(csv.kinds[name] == polars.Boolean for name in names):
+            raise NotInBlocksError("a column of numbers begins with yes/no")
+        self._numbers = [name for name in names if name not in levels]
+        self._texts, self._names = [*levels, *asked.ids], names
+        self._asked, self._answers, self._known = asked, plan.answers(), known
+        self.extra = [name for name in csv.names if name not in {*names, *asked.ids}]
+        rows = rows_at_once(memory, plan.runner, len(csv.names), 8 + len(asked.ids))
+        self._bytes = int(csv.row_bytes * rows)
+
+    def read(self) -> Iterator[bytes]:
+        """Yield whole lines."""
+        return self._csv.blocks(self._bytes)
+
+    def answer(self, piece: bytes) -> Piece:
+        """Parse and answer."""
+        read = self._csv.read(piece, self._numbers, self._texts, self._asked.marks)
+        table: Any = read.frame.to_arrow()
+        found = self._answers.of(rows_of(table, self._names, self._known))
+        ids = {name: table.column(name) for name in self._asked.ids}
+        return Piece(as_table(found, ids), found.tally, read.strays, read.marked)
+
+
+class ParquetPieces:
+    """Batches of a Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._table = path, ParquetTable(path)
+        self.rows, self.said, self.extra = self._table.rows, list[str](), list[str]()
+
+    def prepare(self, asked: Asked, plan: Plan, memory: int) -> None:
+        """Take columns as they are typed; texts that may be numbers need the whole."""
+        kinds = self._table.columns
+        _check_ids(asked.ids, list(kinds))
+        names = _names(plan, list(kinds), asked.ids)
+        levels = set(_levels(plan, names))
+        for name in names:
+            if kinds[name] not in (("text",) if name in levels else (NUMBER, "yes/no")):
+                raise NotInBlocksError(f"the column {name!r} holds {kinds[name]}")
+        if asked.marks:
+            raise NotInBlocksError("--missing-mark looks at every column")
+        self._names, self._ids, self._known = names, asked.ids, plan.known
+        self._answers: Answers = plan.answers()
+        self.extra = [name for name in kinds if name not in {*names, *asked.ids}]
+        self._rows = rows_at_once(memory, plan.runner, len(names), 8 + len(asked.ids))
+
+    def read(self) -> Iterator[Any]:
+        """Yield batches of the columns that are used."""
+        parquet = require("pyarrow.parquet", "cli")
+        with parquet.ParquetFile(self._path, pre_buffer=False) as file:
+            yield from batches_of(file, self._rows, [*self._names, *self._ids])
+
+    def answer(self, piece: Any) -> Piece:
+        """Answer a batch."""
+        found = self._answers.of(rows_of(piece, self._names, self._known))
+        return Piece(as_table(found, {n: piece.column(n) for n in self._ids}), found.tally)
+
+
+class Said:
+    """What is to be said of the cells of all pieces."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, Strays] = {}
+        self._marked = 0
+
+    def add(self, piece: Piece, before: int) -> None:
+        """Add a piece, before which there were so many rows."""
+        self._marked += piece.marked
+        for name, one in piece.strays.items():
+            old = self._columns.get(name, Strays(0, 0, ()))
+            moved = ((row + before, value) for row, value in one.first)
+            first = (*old.first, *moved)[:NAMED]
+            self._columns[name] = Strays(old.cells + one.cells, old.filled + one.filled, first)
+
+    def report(self, terminal: Terminal, pieces: Pieces, marks: Sequence[str]) -> None:
+        """Print what was assumed, what is no number, and which columns are not used."""
+        marked = [f"{self._marked:,} cells with {' or '.join(marks)} are missing"] if marks else []
+        report_assumed(terminal, [*pieces.said, *marked])
+        report_strays(terminal, {n: one for n, one in self._columns.items() if one.cells})
+        report_extra(terminal, pieces.extra)
+
+
+def _check_ids(ids: Sequence[str], columns: Sequence[str]) -> None:
+    for name in ids:
+        if name not in columns:
+            raise InputError(
+                f"--id {name!r}: there is no such column{nearest(name, columns)}; "
+                f"the table has {some(columns)}"
+            )
+
+
+def _names(plan: Plan, columns: Sequence[str], ids: Sequence[str]) -> list[str]:
+    """Return the model's inputs, which must be columns by their names, and no ids."""
+    names = plan.known.names
+    if names is None or not set(names) <= set(columns) or set(ids) & set(names):
+        raise NotInBlocksError("the model's inputs are not columns by their names")
+    return list(names)
+
+
+def _levels(plan: Plan, names: Sequence[str]) -> list[str]:
+    encoding = plan.known.encoding
+    return [] if encoding is None else [names[own.column] for own in encoding.categories]
+
+
+# --------------------------------------------------------------------------------------------------
+# Predicting a table that is larger than memory: in blocks of CSV, or row groups of Parquet
+# --------------------------------------------------------------------------------------------------
+
+LARGE = 16 * MIB  # bytes of a file from which on it is not read at once
+THREADS = 2
+
+
+def is_large(table: Path) -> bool:
+    """Tell whether a table had better be read in pieces."""
+    return table.is_file() and table.stat().st_size >= LARGE
+
+
+def predict_stream(
+    terminal: Terminal,
+    asked: Asked,
+    table: Path,
+    output: Path | None,
+    memory: int,
+    runner: str,
+    quiet: bool,
+) -> None:
+    """Predict a large table piece by piece, or at once where it cannot be divided."""
+    tally = Tally()
+    try:
+        columnar, rows = look_at(table)
+        # The plan first: while it is made, this process has no library in its memory yet.
+        plan = Preparation(asked.model, asked.wanted, runner, rows).plan()
+        pieces: Pieces = ParquetPieces(table) if columnar else CsvPieces(table)
+        pieces.prepare(asked, plan, memory * MIB)
+        terminal.line(f"runs      {plan.said}")
+        _predict(terminal, asked, pieces, plan, output, tally, progress_for(not quiet))
+    except NotInBlocksError as reason:
+        terminal.line(f"read      at once, whatever memory that takes: {reason}")
+        # Of stdout, what is written cannot be taken back; it is what the whole would say, too.
+        predict_table(terminal, asked, table, output, tally.rows if output == STDOUT else 0)
+
+
+def _predict(
+    terminal: Terminal,
+    asked: Asked,
+    pieces: Pieces,
+    plan: Plan,
+    output: Path | None,
+    tally: Tally,
+    progress: Progress,
+) -> None:
+    """Answer all pieces in order, and count rows in `tally` as they are written."""
+    said, first = Said(), None
+    progress.start("rows", pieces.rows, 0)
+    try:
+        with _opened(output) as sink:
+
+            def answer(piece: Any) -> tuple[Any, Piece]:
+                made = pieces.answer(piece)
+                return sink.encode(made.table), made
+
+            for encoded, made in in_order(answer, pieces.read(), THREADS):
+                first = made.table.slice(0, SHOWN) if first is None else first
+                sink.write(encoded)
+                said.add(made, tally.rows)
+                tally.add(made.tally)
+                progress.update(min(tally.rows, pieces.rows), "")
+            check_answered(tally)
+    finally:
+        progress.close()
+    assert first is not None
+    said.report(terminal, pieces, asked.marks)
+    if plan.known.reach is not None:
+        terminal.line("intervals: conformal, by rows that fit set aside")
+    report_tally(terminal, tally)
+    if output is None:
+        terminal.table(first_rows(first, tally.rows))
+    else:
+        report_written(terminal, output, tally.rows, first.column_names)
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[Sink]:
+    """Open what tables of answers are written to; nothing, where none was asked for."""
+    if output is None:
+        yield TextSink(len)
+    elif output == STDOUT:
+        yield TextSink(lambda data: sys.stdout.write(data.decode()))
+    else:
+        with replacing(output) as file:
+            if output.suffix.lower() == ".parquet":
+                with closing(ParquetSink(file)) as sink:
+                    yield sink
+            else:
+                yield TextSink(file.write, "\t" if output.suffix.lower() == ".tsv" else ",")
+
+
+# --------------------------------------------------------------------------------------------------
+# Predicting a folder of Parquet files into another folder
+# --------------------------------------------------------------------------------------------------
+
+ROW_BYTES, MANY = 50, 1_000_000_000
+KEPT = "finished files are kept in {}; the same command goes on from there"
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """How a folder is predicted."""
+
+    memory: int  # MiB
+    runner: str
+    engine: Engine | None  # None is this process
+    overwrite: bool
+    quiet: bool
+
+
+def predict_folder(
+    terminal: Terminal, asked: Asked, source: Place, target: Place | None, options: FolderOptions
+) -> None:
+    """Predict every Parquet file of a folder that is not predicted yet."""
+    from rdeepsense.data.parquet import ParquetTable
+    from rdeepsense.predict.folder import predict_shards, shards_of, sources_of
+
+    _check_target(source, target)
+    assert target is not None
+    shown = target
+    if options.engine is not None:  # other processes may stand elsewhere
+        asked = replace(asked, model=str(_absolute(path_or_url(asked.model))))
+        source, target = _absolute(source), _absolute(target)
+    # The plan first: while it is made, this process has no library in its memory yet.
+    rows = _rows_about(source)
+    plan = Preparation(asked.model, asked.wanted, options.runner, rows).plan()
+    table = ParquetTable(str(source))
+    for name in asked.ids:
+        if name not in table.columns:
+            raise InputError(
+                f"--id {name!r}: there is no such column{nearest(name, table.columns)}; "
+                f"the files have {some(list(table.columns))}"
+            )
+    names = input_names(plan.known, list(table.columns), asked.ids)
+    extra = [name for name in table.columns if name not in {*names, *asked.ids}]
+    report_extra(terminal, extra)
+    rows = rows_at_once(options.memory * MIB, plan.runner, len(names), 8 + len(asked.ids))
+    engine = options.engine
+    if isinstance(target, Path):
+        target.mkdir(parents=True, exist_ok=True)
+    threads = THREADS if engine is None else 1
+    shards = shards_of(sources_of(table), target, plan, asked.ids, rows, threads)
+    terminal.line(f"runs      {plan.said}; {rows:,} rows at a time")
+    with stoppable(lambda: KEPT.format(shown)):
+        done = predict_shards(shards, engine, long_progress(options.quiet), options.overwrite)
+    report_tally(terminal, done.tally)
+    there = f", {done.kept:,} of them there already" if done.kept else ""
+    terminal.line(f"wrote {shown}: {table.rows:,} rows in {done.shards:,} files{there}")
+
+
+def _absolute(place: Place) -> Place:
+    return place if isinstance(place, Remote) else place.resolve()
+
+
+def _rows_about(source: Place) -> int:
+    """Guess the rows of a folder by its size, at 50 bytes each; of a URL there are many."""
+    if isinstance(source, Remote):
+        return MANY
+    return sum(file.stat().st_size for file in source.glob("*.parquet")) // ROW_BYTES
+
+
+def _check_target(source: Place, target: Place | None) -> None:
+    """Refuse a target that is none, or is the source."""
+    if target is None or target == STDOUT:
+        raise InputError("--output: a folder of Parquet files needs another folder to write to")
+    if isinstance(target, Remote) or isinstance(source, Remote):
+        if str(source).rstrip("/") == str(target).rstrip("/"):
+            raise InputError(f"--output {target}: would overwrite the input; give another folder")
+        return
+    if target.exists() and not target.is_dir():
+        raise InputError(f"--output {target}: is a file; give a folder")
+    if source.resolve() == target.resolve():
+        raise InputError(f"--output {target}: would overwrite the input; give another folder")
+
+
+# --------------------------------------------------------------------------------------------------
+# `rdeepsense predict`: a distribution for every row of a table, or of a folder of them
+# --------------------------------------------------------------------------------------------------
 
 OPTIONS = {
     "coverage": "--coverage",
@@ -96,12 +584,12 @@ def predict(
     the same name, whole or not at all; the same command goes on after a stop.
     """
     # Late: --help of any command answers without numpy.
-    from rdeepsense.cli.predict_folder import FolderOptions, predict_folder
-    from rdeepsense.cli.predict_stream import is_large, predict_stream
-    from rdeepsense.cli.predict_table import Asked, predict_table
+    pass  # SELFIMPORT
+    pass  # SELFIMPORT
+    pass  # SELFIMPORT
 
     with in_options(OPTIONS):
-        wanted = Wanted(coverage, _levels(quantiles), _words(further), samples, accept)
+        wanted = Wanted(coverage, _coverage_levels(quantiles), _words(further), samples, accept)
         source, target = path_or_url(table), None if output is None else path_or_url(output)
         asked = Asked(model, wanted, tuple(ids or ()), tuple(missing_mark or ()))
         terminal = Terminal(quiet, STDOUT if target == STDOUT else None)
@@ -149,7 +637,7 @@ def _files(
     return source, target
 
 
-def _levels(quantiles: str | None) -> tuple[float, ...]:
+def _coverage_levels(quantiles: str | None) -> tuple[float, ...]:
     try:
         return tuple(float(level) for level in quantiles.split(",")) if quantiles else ()
     except ValueError:

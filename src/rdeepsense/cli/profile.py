@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rdeepsense.cli.errors import in_options
 from rdeepsense.cli.inference import load_model
 from rdeepsense.cli.options import JsonFile, Overwrite, Quiet
 from rdeepsense.cli.terminal import (
     STDOUT,
     Terminal,
     check_outputs,
+    in_options,
     new_table,
     pictures,
     write_json,

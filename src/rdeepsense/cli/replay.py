@@ -11,16 +11,28 @@ import typer
 
 from rdeepsense._files import write_whole
 from rdeepsense._progress import progress_for
-from rdeepsense.cli.answerable import answerable, report_unanswered, rows_of
 from rdeepsense.cli.columns import check_known
-from rdeepsense.cli.inference import load_model, model_inputs
-from rdeepsense.cli.labelled import target_columns, truth_of
+from rdeepsense.cli.inference import (
+    answerable,
+    labelled_windows,
+    load_model,
+    model_inputs,
+    report_unanswered,
+    rows_of,
+    target_columns,
+    truth_of,
+)
 from rdeepsense.cli.options import TABLE, JsonFile, MissingMarks, Overwrite, Quiet
+from rdeepsense.cli.reading.columns import in_order, times_of
 from rdeepsense.cli.reading.table import Table, read_table
-from rdeepsense.cli.reading.times import in_order, times_of
-from rdeepsense.cli.stopping import stoppable
-from rdeepsense.cli.terminal import STDOUT, Terminal, check_outputs, rich_table, write_json
-from rdeepsense.cli.window_log import labelled_windows
+from rdeepsense.cli.terminal import (
+    STDOUT,
+    Terminal,
+    check_outputs,
+    rich_table,
+    stoppable,
+    write_json,
+)
 from rdeepsense.errors import InputError, require, share
 
 if TYPE_CHECKING:

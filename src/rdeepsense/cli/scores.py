@@ -1,11 +1,11 @@
-"""The closing table: figures on labelled rows, what they should be, and their errors."""
+"""The closing table of a command: scores on labelled rows, by group, and the verdict."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rdeepsense._records import Record
 from rdeepsense.cli.terminal import new_table
@@ -14,14 +14,158 @@ from rdeepsense.reporting.subject import by_target, standard_error
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
     from rich.table import Table
 
-    from rdeepsense.cli.by_group import GroupFigures
+    from rdeepsense.cli.terminal import Terminal
+    from rdeepsense.data.findings import Finding
     from rdeepsense.distributions import AnyDistribution
     from rdeepsense.estimators.loading import Estimator
     from rdeepsense.fitting.fitted import Peers
-    from rdeepsense.reporting.verdict import Verdict
+    from rdeepsense.reporting.verdict import Constant, Verdict
+    from rdeepsense.status import Statuses
+
+
+# --------------------------------------------------------------------------------------------------
+# Figures of each group: a mean over all rows may hide a user for whom a model is no good
+# --------------------------------------------------------------------------------------------------
+
+SHOWN = 10
+COLUMNS = {
+    "mae": "mean absolute error",
+    "accuracy": "accuracy",
+    "nll": "NLL",
+    "coverage_90": "coverage at 90 %",
+}
+
+
+@dataclass(frozen=True)
+class GroupFigures(Record):
+    """The figures of one group's rows."""
+
+    group: str
+    rows: int
+    figures: dict[str, float]
+
+
+def by_group(
+    dist: AnyDistribution,
+    y: NDArray[np.generic],
+    targets: Sequence[str],
+    groups: NDArray[np.generic],
+) -> dict[str, list[GroupFigures]]:
+    """Return for each target the figures of each group, the worst NLL first."""
+    return {
+        name: _of_target(part, truth, groups) for name, part, truth in by_target(dist, y, targets)
+    }
+
+
+def _of_target(
+    dist: AnyDistribution, y: NDArray[np.generic], groups: NDArray[np.generic]
+) -> list[GroupFigures]:
+    import numpy as np
+
+    from rdeepsense.distributions import Categorical
+
+    if isinstance(dist, Categorical):
+        numbers = dist.encode(y)
+        rows = {"accuracy": dist.mode == numbers, "nll": -dist.log_prob(numbers)}
+    else:
+        truth = y.astype(np.float64)
+        low, high = dist.interval(0.9)
+        rows = {
+            "mae": np.abs(dist.mean - truth),
+            "nll": -dist.log_prob(truth),
+            "coverage_90": (low <= truth) & (truth <= high),
+        }
+    labels, number = np.unique(groups, return_inverse=True)
+    counts = np.bincount(number)
+    means = {key: np.bincount(number, weights=own) / counts for key, own in rows.items()}
+    found = [
+        GroupFigures(str(label), int(counts[k]), {key: float(own[k]) for key, own in means.items()})
+        for k, label in enumerate(labels)
+    ]
+    return sorted(found, key=lambda one: -one.figures["nll"])
+
+
+def report_groups(
+    terminal: Terminal,
+    dist: AnyDistribution,
+    y: NDArray[np.generic],
+    targets: Sequence[str],
+    column: str | None,
+    groups: NDArray[np.generic] | None,
+) -> dict[str, list[GroupFigures]]:
+    """Print the figures of each group, where there are groups, and return them."""
+    if column is None or groups is None:
+        return {}
+    found = by_group(dist, y, targets, groups)
+    for name, figures in found.items():
+        terminal.table(group_table(column, name if len(found) > 1 else None, figures))
+    return found
+
+
+def group_table(column: str, target: str | None, found: Sequence[GroupFigures]) -> Table:
+    """Return a row for each group, the worst first."""
+    of = f" of {target}" if target else ""
+    more = len(found) - SHOWN
+    note = (
+        f"and {more:,} groups more, all with a lower NLL; --json FILE has them"
+        if more > 0
+        else None
+    )
+    keys = list(found[0].figures)
+    title = f"Figures{of} by {column}, the worst NLL first"
+    table = new_table(title, [column, "rows", *(COLUMNS[key] for key in keys)], note)
+    for one in found[:SHOWN]:
+        cells = [f"{one.figures[key]:.4g}" for key in keys]
+        table.add_row(one.group, f"{one.rows:,}", *cells)
+    return table
+
+
+# --------------------------------------------------------------------------------------------------
+# The verdict on a model at the terminal: the same sentences as on its page
+# --------------------------------------------------------------------------------------------------
+
+
+def judged(
+    dist: AnyDistribution,
+    y: NDArray[Any],
+    targets: Sequence[str],
+    constants: Sequence[Constant] | None = None,
+    groups: NDArray[Any] | None = None,
+    time: pl.Series | None = None,
+    status: Statuses | None = None,
+    trees: Mapping[str, AnyDistribution] | None = None,
+    findings: Sequence[Finding] = (),
+) -> dict[str, Verdict]:
+    """Judge each target, as a page of the same rows would."""
+    from rdeepsense.data.splits import checked_times
+    from rdeepsense.reporting.verdict import judge_each, subjects_of
+
+    when, timed_by = None, "time"
+    if time is not None:
+        when, timed_by = checked_times(time, len(y)), time.name
+    subjects = subjects_of(dist, y, targets, groups, when, timed_by)
+    return judge_each(subjects, constants, status, trees, findings)
+
+
+def report(terminal: Terminal, verdicts: Mapping[str, Verdict], timed: bool = True) -> None:
+    """Print the two words of each target, and the sentences behind them.
+
+    Rows that were drawn at random are not `timed`: nothing is said of a drift.
+    """
+    for name, verdict in verdicts.items():
+        own = f"{name}: " if len(verdicts) > 1 else ""
+        told = [text for text in verdict.sentences if timed or text != verdict.drift]
+        for place, words in enumerate([verdict.headline, *told]):
+            terminal.line(f"{'verdict' if place == 0 else '':10}{own}{words}")
+
+
+# --------------------------------------------------------------------------------------------------
+# The closing table: figures on labelled rows, what they should be, and their errors
+# --------------------------------------------------------------------------------------------------
 
 COVERAGES = (50, 80, 90, 95)
 

@@ -8,7 +8,7 @@ import math
 import polars as pl
 import pytest
 
-from rdeepsense.cli.reading.dates import as_dates, date_inputs, parse_parts, with_dates
+from rdeepsense.cli.reading.columns import as_dates, date_inputs, parse_parts, with_dates
 from rdeepsense.errors import InputError
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rdeepsense.cli.reading.numbers import COMMA, POINT, THOUSANDS, numbers_in
+from rdeepsense.cli.reading.columns import COMMA, POINT, THOUSANDS, numbers_in
 
 
 def read(cells: list[str | None], comma_separated: bool = True, **options: float):

@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from rdeepsense.cli.columns import inputs_of, inspect
-from rdeepsense.cli.memory_table import coded
-from rdeepsense.cli.reading.ids import is_named_id
-from rdeepsense.cli.reading.roles import Role, assign
+from rdeepsense.cli.reading.columns import Role, assign, is_named_id
+from rdeepsense.cli.sources import coded
 
 N = 30
 SHUFFLED = np.arange(N) * 7 % N  # 7 and 30 have no common divisor

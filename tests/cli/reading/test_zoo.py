@@ -16,7 +16,7 @@ from cli.reading.readable import READABLE
 from cli.reading.refused import REFUSED
 from cli.reading.zoo import ROWS, Animal, columns, csv, when
 
-from rdeepsense.cli.reading.roles import assign
+from rdeepsense.cli.reading.columns import assign
 from rdeepsense.cli.reading.table import read_table
 
 ZOO = READABLE + REFUSED
@@ -61,8 +61,8 @@ def test_animal(run: Any, animal: Animal, monkeypatch: pytest.MonkeyPatch) -> No
         del rows["validation"]
     assert len(Path("p.csv").read_text().splitlines()) == sum(rows.values()) + 1
     # Read in pieces of a few rows it is the same table, and the same is said of it.
-    monkeypatch.setattr("rdeepsense.cli.predict_stream.LARGE", 0)
-    monkeypatch.setattr("rdeepsense.cli.pieces.rows_at_once", lambda *_: 7)
+    monkeypatch.setattr("rdeepsense.cli.predict.LARGE", 0)
+    monkeypatch.setattr("rdeepsense.cli.predict.rows_at_once", lambda *_: 7)
     pieces = run("predict", "model.safetensors", path, "-o", "pieces.csv", *marks)
     assert pieces.code == 0, pieces.err
     assert Path("pieces.csv").read_bytes() == Path("p.csv").read_bytes()

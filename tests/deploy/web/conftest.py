@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.cli.serving import server_of
+from rdeepsense.cli.terminal import server_of
 from rdeepsense.deploy.web.export import wasm_compiler
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rdeepsense.cli.reading.columns import POINT, Strays, numbers_in
 from rdeepsense.cli.reading.content import PACKED, kind_of
-from rdeepsense.cli.reading.delimited import assumed
-from rdeepsense.cli.reading.dialect import PROBE, dialect_of
-from rdeepsense.cli.reading.encoding import as_utf8
-from rdeepsense.cli.reading.marks import MARKS, without_sentinels
-from rdeepsense.cli.reading.numbers import POINT, Strays, numbers_in
+from rdeepsense.cli.reading.text import DIALECT_PROBE as PROBE
+from rdeepsense.cli.reading.text import MARKS, as_utf8, assumed, dialect_of, without_sentinels
 from rdeepsense.errors import InputError, RDeepSenseError, require
 
 if TYPE_CHECKING:
