@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from batch.models import regressor, table
+from predict.models import regressor, table
 
 import rdeepsense as rds
 from rdeepsense._progress import Silent

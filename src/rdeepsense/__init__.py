@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rdeepsense import deploy, heads, metrics, networks, plot
+    from rdeepsense import datasets, deploy, heads, metrics, networks, plot
     from rdeepsense.calibration.reject import RejectOption
     from rdeepsense.comparison.compare import Comparison, compare
     from rdeepsense.data.check import check
@@ -113,7 +113,7 @@ _EXPORTS = {
     "windows": "windowing",
     "wrap": "estimators.wrap",
 }
-_MODULES = ("deploy", "heads", "metrics", "networks", "plot")
+_MODULES = ("datasets", "deploy", "heads", "metrics", "networks", "plot")
 
 __all__ = [
     "Budget",
@@ -162,6 +162,7 @@ __all__ = [
     "check",
     "compare",
     "convert",
+    "datasets",
     "deploy",
     "epistemic_variance",
     "export",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from batch.models import classifier, regressor, table
+from predict.models import classifier, regressor, table
 
 from rdeepsense.deploy.c.build import compiler
 from rdeepsense.predict import plan as planning

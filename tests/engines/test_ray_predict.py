@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from batch.models import regressor, table
+from predict.models import regressor, table
 from typer.testing import CliRunner
 
 from rdeepsense.cli.app import app

@@ -27,7 +27,8 @@ def _commands(command: Any, path: list[str]) -> Iterator[list[str]]:
     """Return the words of each command, groups before their own."""
     yield path
     for name, inner in sorted(getattr(command, "commands", {}).items()):
-        yield from _commands(inner, [*path, name])
+        loaded = command.load(name) if hasattr(command, "load") else inner
+        yield from _commands(loaded, [*path, name])
 
 
 def _help(command: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from enum import Enum, StrEnum
@@ -10,21 +11,11 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]
+from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
 from rdeepsense import __version__
-from rdeepsense.cli.adapt import adapt
-from rdeepsense.cli.check import check
-from rdeepsense.cli.compare import compare
-from rdeepsense.cli.demo import demo
-from rdeepsense.cli.evaluate import evaluate
-from rdeepsense.cli.export import export
-from rdeepsense.cli.fit import fit
-from rdeepsense.cli.inspect import inspect
-from rdeepsense.cli.paper import benchmark, data, reproduce
-from rdeepsense.cli.predict import predict
-from rdeepsense.cli.profile import profile
-from rdeepsense.cli.replay import replay
+from rdeepsense.cli.options import plain_typer
 
 # --------------------------------------------------------------------------------------------------
 # The words that stand for values in --help, in place of the names of Python's types
@@ -94,21 +85,99 @@ def prepare_completion() -> None:
 # The commands and the options they share
 # --------------------------------------------------------------------------------------------------
 
-app = typer.Typer(
+# In the order of `rdeepsense --help`: module, and the line that the help shows.
+COMMANDS = {
+    "check": (
+        "check",
+        "Look for leaks, copies, entities and other faults of a table before a fit.",
+    ),
+    "fit": (
+        "fit",
+        "Fit a network to a table and say how good its uncertainty is on rows it has not seen.",
+    ),
+    "predict": (
+        "predict",
+        "Predict mean, std and an interval (or class probabilities) for every row.",
+    ),
+    "evaluate": (
+        "evaluate",
+        "Score a model's predictions and their uncertainty on a labelled table.",
+    ),
+    "adapt": (
+        "adapt",
+        "Adapt a model to one person or sensor by a few labelled rows, without training.",
+    ),
+    "replay": (
+        "replay",
+        "Replay recorded data: the fixed model beside one that learns from every Nth label.",
+    ),
+    "inspect": (
+        "inspect",
+        "Show a model file: inputs, targets, metrics, settings, calibration, versions and sizes.",
+    ),
+    "compare": (
+        "compare",
+        "Fit several methods on random splits of a table and score them on rows they have not "
+        "seen.",
+    ),
+    "export": (
+        "export",
+        "Write a model as plain layers for numpy, C99, a package for firmware, ONNX or a web page.",
+    ),
+    "profile": (
+        "profile",
+        "Measure time, instructions, memory and energy of one prediction in every form of a model.",
+    ),
+    "demo": (
+        "demo",
+        "Take the short tour: a simulated sensor beside its truth, then one task by all methods.",
+    ),
+    "reproduce": (
+        "paper",
+        "Repeat the paper's tables and figures and say which of its claims hold.",
+    ),
+    "completion": (
+        "app",
+        'Print a script for completion: eval "$(rdeepsense completion bash)" in ~/.bashrc.',
+    ),
+    "benchmark": (
+        "paper",
+        "Compare methods on data sets with fixed splits, and models in production.",
+    ),
+    "data": ("paper", "Get the data of the paper's tasks."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Commands known by name and help line; the module of one is imported when it is asked for."""
+
+    def __init__(self, **settings: Any) -> None:  # Any: what typer gives every group
+        stubs = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
+        super().__init__(**{**settings, "commands": stubs})
+
+    def load(self, name: str) -> Any:  # Any: of typer's own copy of click
+        """Import the module of a command and return the command."""
+        found = getattr(importlib.import_module(f"rdeepsense.cli.{COMMANDS[name][0]}"), name)
+        if not isinstance(found, typer.Typer):
+            function, found = found, plain_typer()
+            found.command(name)(function)
+        for registered in found.registered_commands:
+            say_types(registered.callback)
+        command = typer.main.get_command(found)
+        command.name = name
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name, the command and the arguments that are left, as typer wants them."""
+        name, stub, left = super().resolve_command(ctx, args)
+        return name, stub and self.load(stub.name or args[0]), left
+
+
+app = plain_typer(
+    cls=LazyGroup,
     help="Networks for sensor data that say how sure they are, in one forward pass.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,  # plain help: rich would name types of Python
-    pretty_exceptions_enable=False,  # with --debug, Python's own traceback
 )
-WITH_MODELS = (check, fit, predict, evaluate, adapt, replay, inspect, compare, export, profile)
-for command in (*WITH_MODELS, demo, reproduce, completion):
-    app.command()(command)
-app.add_typer(benchmark, name="benchmark")
-app.add_typer(data, name="data")
-for group in (app, benchmark, data):
-    for registered in group.registered_commands:
-        say_types(registered.callback)
 
 
 def _version(asked: bool) -> None:

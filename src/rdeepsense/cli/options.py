@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from rdeepsense.windowing import Recipe
 
 
+def plain_typer(**settings: Any) -> typer.Typer:
+    """Return a group of commands whose help is plain text: rich would name types of Python."""
+    return typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,  # with --debug, Python's own traceback
+        **settings,
+    )
+
+
 # --------------------------------------------------------------------------------------------------
 # The widths of hidden layers, as commands take them
 # --------------------------------------------------------------------------------------------------

@@ -13,7 +13,15 @@ import typer
 
 from rdeepsense._files import write_whole
 from rdeepsense._progress import long_progress
-from rdeepsense.cli.options import Address, EngineName, EngineOption, Jobs, engine_asked, widths_of
+from rdeepsense.cli.options import (
+    Address,
+    EngineName,
+    EngineOption,
+    Jobs,
+    engine_asked,
+    plain_typer,
+    widths_of,
+)
 from rdeepsense.cli.terminal import (
     Terminal,
     finished_cells,
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
 # `rdeepsense data`: download the published data of a task, and make one compact file of it
 # --------------------------------------------------------------------------------------------------
 
-data = typer.Typer(help="Get the data of the paper's tasks.", no_args_is_help=True)
+data = plain_typer(help="Get the data of the paper's tasks.", no_args_is_help=True)
 
 TaskName = Annotated[str, typer.Argument(help="BPEst, NYCommute, GasSen or HHAR.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
@@ -346,7 +354,7 @@ def run_drift(
 METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"
 MOST_SPLITS = 9_999
 
-benchmark = typer.Typer(
+benchmark = plain_typer(
     help="Compare methods on data sets with fixed splits, and models in production.",
     no_args_is_help=True,
 )

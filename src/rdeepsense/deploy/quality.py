@@ -116,7 +116,7 @@ def figures(dist: AnyDistribution, y: NDArray[Any]) -> Figures:
 # --------------------------------------------------------------------------------------------------
 # What a novelty is worth on rows that a model kept: false alarms, and faults that it tells
 #
-# A fault is put into every row, as `experiments.tasks.faults` does it for the benchmarks:
+# A fault is put into every row, as `paper.tasks.faults` does it for the benchmarks:
 #
 #     shuffled   each input, or channel, is that of another row
 #     stuck      one repeats the first reading of its window, or has that of another row

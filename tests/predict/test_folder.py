@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from batch.models import regressor, table
+from predict.models import regressor, table
 
 from rdeepsense._progress import Silent
 from rdeepsense.data.parquet import ParquetTable

@@ -124,10 +124,10 @@ class TestInstalled:
     @pytest.fixture(autouse=True)
     def _short(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip(name.lower(), exc_type=ImportError)
-        room = f"rdeepsense.experiments.peers.{name.lower()}"
-        most = "MOST_TREES" if name == "CatBoost" else "MOST_STEPS"
-        monkeypatch.setattr(f"{room}.{most}", 200)
-        monkeypatch.setattr(f"{room}.PATIENCE", 20)
+        module = "rdeepsense.comparison.baselines"
+        most = "CATBOOST_MOST_TREES" if name == "CatBoost" else "MOST_STEPS"
+        monkeypatch.setattr(f"{module}.{most}", 200)
+        monkeypatch.setattr(f"{module}.PATIENCE", 20)
 
     def test_numbers(self, name: str) -> None:
         peer = PEERS[name]("regression", 0).fit(X[:200], Y[:200])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batch.models import classifier, regressor, table
+from predict.models import classifier, regressor, table
 
 import rdeepsense as rds
 from rdeepsense.deploy.c.build import compiler
