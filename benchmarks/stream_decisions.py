@@ -22,7 +22,7 @@ import numpy as np
 from hapt_log import RATE, TEST, raw_log
 
 import rdeepsense as rds
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.c.streams import decided_quality, running_quality
 from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.deploy.options import LabelledRows

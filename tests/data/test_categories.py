@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from rdeepsense.data import categories
-from rdeepsense.data.categories import Columns, coded, found_levels, one_hot
+from rdeepsense.data import columns as categories
+from rdeepsense.data.columns import Columns, coded, found_levels, one_hot
 from rdeepsense.encoding import Category, Encoding
 from rdeepsense.errors import InputError
 

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from rdeepsense.data.dates import (
+from rdeepsense.data.columns import (
     PERIODS,
     Moments,
     checked_parts,

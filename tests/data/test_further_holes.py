@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import rdeepsense as rds
-from rdeepsense.data.missing import FurtherHoles
 from rdeepsense.data.rows import FitRows, split_rows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import Encoding
+from rdeepsense.fitting.trainer import FurtherHoles
 
 NETWORK: dict[str, Any] = {"hidden": (8,), "epochs": 2, "device": "cpu", "verbose": False}
 FIXED: dict[str, Any] = {**NETWORK, "alpha": 0.5, "likelihood": "gaussian"}

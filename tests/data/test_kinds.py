@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.data.kinds import GROUPS, LABELS, NUMBERS, plain
+from rdeepsense.data.columns import GROUPS, LABELS, NUMBERS, plain
 from rdeepsense.errors import InputError
 
 VALUES: dict[str, list[Any]] = {

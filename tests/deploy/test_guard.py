@@ -18,7 +18,7 @@ import rdeepsense as rds
 from rdeepsense.deploy import load
 from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.c.graph import GraphSource
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.fold import fold, fold_graph
 from rdeepsense.deploy.quantise import DTYPES, prepare
 from rdeepsense.guard import Guard

@@ -26,7 +26,7 @@ from rdeepsense.deploy import load
 from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.c.graph import GraphSource
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.fold import fold, fold_fitted, folded_form, settled
 from rdeepsense.deploy.folded.model import DenseLayer, Folded, Output
 from rdeepsense.deploy.onnx.export import OnnxRunner

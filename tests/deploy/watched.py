@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.c.graph import GraphSource
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.fold import folded_form
 from rdeepsense.deploy.folded.graph import FoldedGraph
 from rdeepsense.deploy.folded.model import Facts

@@ -15,7 +15,8 @@ from stopping import Steps, content
 from torch import nn
 
 import rdeepsense as rds
-from rdeepsense.training import chunks, loop, schedule
+from rdeepsense.training import loop, schedule
+from rdeepsense.training import loop as chunks
 
 
 def table(seed: int, rows: int, noise: float) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.data.dates import moments_of
+from rdeepsense.data.columns import moments_of
 
 Run = Callable[..., tuple[str, str]]
 

@@ -14,7 +14,7 @@ from numpy.random import Generator, default_rng
 
 import rdeepsense as rds
 from rdeepsense.deploy import load
-from rdeepsense.fitting.unlike import FEWEST_FITTED, quantile
+from rdeepsense.fitting.epistemic import FEWEST_FITTED, quantile
 from rdeepsense.status import Status
 
 FIT: dict[str, Any] = {"effort": "quick", "hidden": (32,), "epochs": 25, "random_state": 0}

@@ -14,8 +14,8 @@ from rdeepsense import (
     RDeepSenseRegressor,
     load,
 )
-from rdeepsense.fitting import groups as group_bank
 from rdeepsense.fitting import network_fit
+from rdeepsense.fitting import network_fit as group_bank
 from rdeepsense.fitting.trainer import LeftOut, TrainedModel, Trainer, alike
 
 GROUPS, EACH = 24, 40

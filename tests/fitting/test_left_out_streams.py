@@ -15,7 +15,7 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.data.splits import evenly
 from rdeepsense.fitting.adaptation import prior_of, stream_of
 from rdeepsense.fitting.fitted import CPU
-from rdeepsense.fitting.groups import left_out_streams
+from rdeepsense.fitting.network_fit import left_out_streams
 from rdeepsense.fitting.passes import Forward
 from rdeepsense.modelfile import tensors as model_file
 

@@ -19,7 +19,8 @@ from rdeepsense.fitting.records import Candidate, TrainingReport
 from rdeepsense.fitting.search import SampleTrainer, epochs_on
 from rdeepsense.fitting.trainer import Length, TrainedModel
 from rdeepsense.networks import Dense
-from rdeepsense.training import Schedule, chunks, loop, schedule
+from rdeepsense.training import Schedule, loop, schedule
+from rdeepsense.training import loop as chunks
 
 QUICK: dict[str, Any] = {"random_state": 0, "verbose": False, "device": "cpu"}
 FIXED = {"hidden": (16,), "alpha": 0.5, "likelihood": "gaussian"}

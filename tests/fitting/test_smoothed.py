@@ -12,7 +12,7 @@ from streaming.sampled_models import CHANNELS, HOP, INTERVAL, RATE, SAMPLES, SEN
 import rdeepsense as rds
 from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.errors import ModelFileError
-from rdeepsense.fitting.groups import unbroken
+from rdeepsense.fitting.network_fit import unbroken
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.unlike import Reading, compact, judging, quantile
+from rdeepsense.fitting.epistemic import Reading, compact, judging, quantile
 from rdeepsense.uncertainty.novelty import Novelty
 
 

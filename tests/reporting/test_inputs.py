@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rdeepsense.data.dates import Moments, value_of
+from rdeepsense.data.columns import Moments, value_of
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import Categorical, Gaussian
 from rdeepsense.fitting.fitted import Inputs

@@ -15,7 +15,7 @@ from streaming.sampled_models import SAMPLES, compiled, model, run, untidy
 
 import rdeepsense as rds
 from rdeepsense.deploy.c.graph import GraphSource, Sampled
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.windowing.stream import Sampler, Sampling
 

@@ -20,8 +20,9 @@ from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.errors import TrainingError
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.training import Rows, Schedule, TrainingRecord, chunks, loop, train_networks
-from rdeepsense.training.chunks import side_by_side
+from rdeepsense.training import Rows, Schedule, TrainingRecord, loop, train_networks
+from rdeepsense.training import loop as chunks
+from rdeepsense.training.loop import side_by_side
 
 
 def table() -> tuple[torch.Tensor, ...]:

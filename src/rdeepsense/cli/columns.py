@@ -287,7 +287,7 @@ def labels(frame: pl.DataFrame, name: str, option: str = "--target") -> NDArray[
     import numpy as np
     import polars as pl
 
-    from rdeepsense.data.kinds import GROUPS, LABELS, plain
+    from rdeepsense.data.columns import GROUPS, LABELS, plain
 
     series = frame[name]
     if series.dtype.is_float():

@@ -52,8 +52,8 @@ def export_sizes(fitted: Fitted) -> dict[str, int | str]:
     """
     from rdeepsense.deploy.c.emit import Source
     from rdeepsense.deploy.c.graph import GraphSource
-    from rdeepsense.deploy.c.stored import DTYPES as OF_GRAPHS
-    from rdeepsense.deploy.c.stored import as_stored
+    from rdeepsense.deploy.c.inputs import DTYPES as OF_GRAPHS
+    from rdeepsense.deploy.c.inputs import as_stored
     from rdeepsense.deploy.fold import folded_form
     from rdeepsense.deploy.folded.graph import FoldedGraph
     from rdeepsense.deploy.quantise import DTYPES, prepare

@@ -25,7 +25,7 @@ from rdeepsense.comparison.page import comparison_page
 from rdeepsense.comparison.statistics import BySplit, SplitScore, Summary, summarise, with_error
 from rdeepsense.comparison.trial import FamilyTrial, contender, run_trial
 from rdeepsense.data.checks import check_choice, check_length, check_whole
-from rdeepsense.data.dates import first_columns
+from rdeepsense.data.columns import first_columns
 from rdeepsense.data.splits import distinct
 from rdeepsense.engines import Engine, Failure, engine_of
 from rdeepsense.errors import DataWarning, InputError, TrainingError

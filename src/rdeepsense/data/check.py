@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats, Integers
-from rdeepsense.data.categories import Categorical
 from rdeepsense.data.check_table import (
     ALIKE,
     CLASS_VALUES,
@@ -69,8 +68,8 @@ from rdeepsense.data.check_table import (
     worse_on_new_levels,
 )
 from rdeepsense.data.checks import FEWEST_ROWS, check_length
+from rdeepsense.data.columns import Categorical, groups_of, unmasked
 from rdeepsense.data.findings import CheckReport, Finding, Severity
-from rdeepsense.data.kinds import groups_of, unmasked
 from rdeepsense.data.splits import (
     SAMPLES,
     checked_times,

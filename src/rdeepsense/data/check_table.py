@@ -14,9 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc
 
 from rdeepsense.arrays import Booleans, Floats, Integers
-from rdeepsense.data.categories import Categorical, Columns, is_missing
-from rdeepsense.data.dates import holds_dates, moments_of
-from rdeepsense.data.kinds import LABELS, NUMBERS, plain
+from rdeepsense.data.columns import (
+    LABELS,
+    NUMBERS,
+    Categorical,
+    Columns,
+    holds_dates,
+    is_missing,
+    moments_of,
+    plain,
+)
 from rdeepsense.data.splits import row_hashes
 from rdeepsense.errors import InputError
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from rdeepsense.arrays import Booleans, Floats
-from rdeepsense.data.kinds import NUMBERS, plain
+from rdeepsense.data.columns import NUMBERS, plain
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import InputError
 from rdeepsense.refusal import unanswerable

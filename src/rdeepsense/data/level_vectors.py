@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Integers
-from rdeepsense.data.categories import one_hot
+from rdeepsense.data.columns import one_hot
 from rdeepsense.data.rows import FitRows
 from rdeepsense.encoding import Category, Encoding
 

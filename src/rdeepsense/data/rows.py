@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Floats
+from rdeepsense.data.columns import groups_of
 from rdeepsense.data.findings import Finding
-from rdeepsense.data.kinds import groups_of
 from rdeepsense.data.splits import (
     Part,
     checked_times,

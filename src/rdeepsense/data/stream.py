@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rdeepsense._progress import Progress, progress_for
 from rdeepsense.arrays import SINGLE, Booleans, Floats, Integers, resolution
 from rdeepsense.data.checks import FEWEST_ROWS, check_whole, gaps_of
-from rdeepsense.data.kinds import GROUPS, LABELS, refuse_kind
+from rdeepsense.data.columns import GROUPS, LABELS, refuse_kind
 from rdeepsense.data.parquet import (
     NUMBER,
     ArrowTable,

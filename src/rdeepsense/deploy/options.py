@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration.reject import RejectOption
-from rdeepsense.data.categories import Columns, coded
+from rdeepsense.data.columns import Columns, coded
 from rdeepsense.deploy.quantise import DTYPES
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted

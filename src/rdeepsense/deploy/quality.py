@@ -15,8 +15,8 @@ from rdeepsense.arrays import Floats
 from rdeepsense.deploy.folded.model import MeanStd, Outputs, Runner
 from rdeepsense.distributions import AnyDistribution, Categorical, LocationScale, Recalibrated
 from rdeepsense.errors import InputError
+from rdeepsense.fitting.epistemic import quantile
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.fitting.unlike import quantile
 
 # --------------------------------------------------------------------------------------------------
 # What an export did to the predictions, measured on labelled rows

@@ -16,8 +16,8 @@ from rdeepsense.deploy.options import HEARD, LabelledRows, Options
 from rdeepsense.deploy.quality import NoveltyReport, aurocs, false_alarms
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
+from rdeepsense.fitting.epistemic import LEVEL, Reading, judging, with_threshold
 from rdeepsense.fitting.fitted import Fitted
-from rdeepsense.fitting.unlike import LEVEL, Reading, judging, with_threshold
 from rdeepsense.refusal import Refusal
 from rdeepsense.uncertainty.novelty import Marginals, Novelty, Units, fit_compact
 

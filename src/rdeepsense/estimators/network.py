@@ -26,8 +26,7 @@ from rdeepsense.distributions import AnyDistribution, Categorical, RegressionDis
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.engines import Engine, Ray
 from rdeepsense.errors import InputError
-from rdeepsense.estimators.base import DistributionEstimator, Files, Train
-from rdeepsense.estimators.inputs import KnownInputs
+from rdeepsense.estimators.base import DistributionEstimator, Files, KnownInputs, Train
 from rdeepsense.fitting.network_fit import fit_networks
 from rdeepsense.fitting.records import Candidate
 from rdeepsense.fitting.spec import FitSpec

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from rdeepsense.arrays import Floats, RandomState
-from rdeepsense.data.categories import Columns
+from rdeepsense.data.columns import Columns
 from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError
 

@@ -30,7 +30,7 @@ from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.epistemic import EpistemicPart
+from rdeepsense.fitting.epistemic import EpistemicPart, Reading, compact, fit_unlike, judging
 from rdeepsense.fitting.gp import Process
 from rdeepsense.fitting.passes import Forward, Passes, Single, last_hidden
 from rdeepsense.fitting.records import Candidate, Selection, TrainingReport
@@ -38,7 +38,6 @@ from rdeepsense.fitting.records import Json as RecordJson
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
-from rdeepsense.fitting.unlike import Reading, compact, fit_unlike, judging
 from rdeepsense.guard import Guard, every
 from rdeepsense.modelfile.schema import (
     Json,

@@ -1,18 +1,34 @@
-"""A fit of networks, from specification and rows to the fitted model."""
+"""A fit of networks from rows to a fitted model, with what groups add to it."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rdeepsense import calibration
+from rdeepsense.arrays import Floats, Integers
+from rdeepsense.calibration import Calibration
+from rdeepsense.calibration.decisions import Streams, fit_smoothing
 from rdeepsense.data.checks import Texts, check_precision
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import Scaler
+from rdeepsense.data.splits import Part
+from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.engines import Engine, Ray
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.adaptation import prior_of, rates_of
+from rdeepsense.fitting.adaptation import Stream, group_streams, rates_of
+from rdeepsense.fitting.adaptation import prior_of as group_prior_of
 from rdeepsense.fitting.cluster import JointTrainer
-from rdeepsense.fitting.epistemic import EpistemicPart
+from rdeepsense.fitting.epistemic import EpistemicPart, laplace_of, unlike_of
+from rdeepsense.fitting.few_rows import freedom
 from rdeepsense.fitting.fitted import (
     Fitted,
     Networks,
@@ -22,16 +38,227 @@ from rdeepsense.fitting.fitted import (
     score,
     with_conformal,
 )
-from rdeepsense.fitting.groups import leave_groups_out, left_out_streams, smoothing_for
-from rdeepsense.fitting.ladder import check_budget, need_of
-from rdeepsense.fitting.passes import Forward
+from rdeepsense.fitting.ladder import FEW_ROWS, check_budget, need_of
+from rdeepsense.fitting.passes import Forward, LastHidden, last_hidden
 from rdeepsense.fitting.search import choose
 from rdeepsense.fitting.spec import FitSpec
 from rdeepsense.fitting.stream_trainer import ParquetRows, StreamTrainer
 from rdeepsense.fitting.target import Target, warn_of_columns
-from rdeepsense.fitting.trainer import Trainer
-from rdeepsense.fitting.unlike import unlike_of
+from rdeepsense.fitting.trainer import (
+    HeldOutPredictions,
+    LeftOut,
+    LeftOutFold,
+    TrainedModel,
+    Trainer,
+    fold_weights,
+)
+from rdeepsense.guard import Guard
 from rdeepsense.heads import head_named
+from rdeepsense.windowing.stream import Smoothing, prior_of
+
+# --------------------------------------------------------------------------------------------------
+# Fits with groups: what each network predicts for the groups that it never saw
+# --------------------------------------------------------------------------------------------------
+
+# --------------------------------------------------------------------------------------------------
+# Groups that were left out at `fit`, as the streams that a new group's rows would be
+# --------------------------------------------------------------------------------------------------
+
+
+class HiddenRows(Protocol):
+    """A network, the rows that it was trained on, and what it says of groups hidden from it."""
+
+    @property
+    def network(self) -> StochasticNetwork: ...
+    @property
+    def trained_on(self) -> Part: ...
+    @property
+    def dist(self) -> AnyDistribution:
+        """Of the hidden rows, in units, uncalibrated."""
+
+    @property
+    def X(self) -> NDArray[Any]: ...  # noqa: N802, the name of rows everywhere
+    @property
+    def y(self) -> NDArray[Any]: ...
+    @property
+    def group(self) -> NDArray[Any]: ...
+
+
+def left_out_streams(
+    folds: Iterable[HiddenRows],
+    forward: Forward,
+    X: NDArray[Any],
+    calibration: Calibration | None,
+    unit: Floats | None,
+) -> list[Stream]:
+    """Replay every group through the network that left it out, calibrated as the model is.
+
+    X is the table that `trained_on` counts rows of; `unit` the targets' scale, None for classes.
+    """
+    streams: list[Stream] = []
+    for fold in folds:
+        matrix = laplace_of(fold.network, forward, X, fold.trained_on)
+        layer = LastHidden.of(fold.network, matrix)
+        phi = last_hidden(fold.network, forward, fold.X, layer.projection)
+        dist = fold.dist if calibration is None else calibration.apply(fold.dist)
+        rows = float(fold.trained_on.weight.sum())
+        streams += group_streams(layer, rows, phi, dist, fold.y, fold.group, unit)
+    return streams
+
+
+# --------------------------------------------------------------------------------------------------
+# How the decisions of a stream are taken together, found on groups that were left out
+#
+# Windows of a log stand in the order of time within their recording. Each group was predicted by a
+# network that did not see it, so its recordings are streams of a new person, with the truth.
+# --------------------------------------------------------------------------------------------------
+
+
+def smoothing_for(
+    rows: FitRows, left_out: LeftOut | None, calibration: Calibration | None, guard: Guard
+) -> Smoothing | None:
+    """Fit the smoothing of classes; None where rows are no windows, or no group was left out."""
+    if rows.recipe is None or rows.runs is None or left_out is None:
+        return None
+    dist = left_out.dist
+    if not dist.is_categorical:
+        return None
+    told = dist if calibration is None else calibration.apply(dist)
+    assert isinstance(told, Categorical)
+    index = np.concatenate([fold.hidden.index for fold in left_out.folds])
+    order = np.argsort(index)
+    run = np.empty(len(rows.X), np.int64)
+    for number, own in enumerate(rows.runs):
+        run[own] = number
+    streams = Streams(
+        told.probs[order],
+        np.ones(len(index), np.bool_),
+        left_out.joined("y")[order].astype(np.int64),
+        unbroken(index[order], run),
+        prior_of(guard.fallback, told.probs.shape[1]),
+    )
+    return fit_smoothing(streams, rows.recipe)
+
+
+def unbroken(index: Integers, run: Integers) -> list[slice]:
+    """Return where rows of a table, in its order, follow each other within one run of it."""
+    follows = (np.diff(index) == 1) & (run[index[1:]] == run[index[:-1]])
+    ends = [0, *(np.flatnonzero(~follows) + 1).tolist(), len(index)]
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+# --------------------------------------------------------------------------------------------------
+# One bank of the winner, in which each network has a fold of whole groups hidden from it
+#
+# Rows held out at random make intervals honest for rows of known groups. For a new one, the winner
+# is trained once more as K = min(groups, 8) networks side by side (3 in a quick fit of DeepSense),
+# each without a K-th of the groups (`folds.fold_weights`), and each row is predicted by the network
+# that did not see its group. The networks are kept at the step whose NLL on hidden groups is least
+# on average, and the model itself is then trained on all groups up to that step. It costs one
+# training of K networks and one of one.
+#
+# Where candidates were already compared by folds of whole groups (few rows), those networks serve.
+# --------------------------------------------------------------------------------------------------
+
+FEWEST_GROUPS = 3
+MOST_ROWS = 50_000  # that the bank is trained on
+STOPPED = "none was left out: the training was stopped before"
+
+
+def leave_groups_out(trainer: Trainer, trained: TrainedModel) -> TrainedModel:
+    """Return the winner, calibrated on groups that were left out, where there are groups."""
+    spec, rows = trainer.spec, trainer.rows
+    wanted = spec.leaves_groups_out and spec.criterion == "nll" and spec.after.calibration
+    if rows.groups is None or not wanted:
+        return trained
+    if rows.rows.blocks < FEWEST_GROUPS:
+        return _noted(trained, f"{rows.rows.blocks} groups are too few to leave some out")
+    if trained.by_fold is not None:
+        return _calibrated(trainer, trained, rows.rows, *trained.by_fold)
+    if trained.training.details["interrupted"] or not trainer.goes_on():
+        return _noted(trained, STOPPED)
+    part, length = _most(rows.rows, rows.seed), trained.length
+    if few := len(part) < len(rows.rows):  # for as many steps
+        longer = math.ceil(length.epochs * len(rows.rows) / len(part))
+        length = replace(length, epochs=longer)
+    count = min(part.blocks, spec.group_folds)
+    fold = part.folds(count, rows.seed, rows.labels)
+    scaled = trainer.training_rows(part, trained.target_scaler)
+    inside, outside = fold_weights(scaled, fold, spec.members, 1, count)
+    networks, record, _ = trainer.train([trained.candidate], count, inside, outside, length)
+    if not few and not trainer.interrupted:
+        at = record.best_step[0]
+        last, record, schedule = trainer.train(
+            [trained.candidate], 1, scaled, scaled, length, stop_at=at
+        )
+        told = trainer.report(record, schedule, slice(None), len(part), len(part))
+        told = replace(told, validated=f"{count}-fold cross-validation by groups")
+        details = {**told.details, "interrupted": trainer.interrupted}
+        final = replace(
+            trained,
+            networks=tuple(last),
+            trained_on=part,
+            training=replace(told, details=details),
+        )
+    if trainer.interrupted:
+        return _noted(trained, STOPPED, interrupted=True)
+    return _calibrated(trainer, trained if few else final, part, fold, tuple(networks))
+
+
+def _most(part: Part, seed: int) -> Part:
+    if len(part) <= MOST_ROWS:
+        return part
+    return part[np.sort(np.random.default_rng(seed).permutation(len(part))[:MOST_ROWS])]
+
+
+def _calibrated(
+    trainer: Trainer,
+    trained: TrainedModel,
+    part: Part,
+    fold: Integers,
+    networks: tuple[StochasticNetwork, ...],
+) -> TrainedModel:
+    rows, scaler = trainer.rows, trained.target_scaler
+    assert rows.groups is not None
+    folds = []
+    for number, network in enumerate(networks):
+        hidden = part[fold == number]
+        hidden = hidden[np.argsort(hidden.index)]
+        X = rows.X[hidden.index]
+        folds.append(
+            LeftOutFold(
+                network,
+                part[fold != number],
+                hidden,
+                trainer.predict([network], X, scaler),
+                X,
+                rows.y[hidden.index],
+                rows.groups[hidden.index],
+            )
+        )
+    forward = Forward(trainer.input_scaler, trainer.spec.device, rows.seed)
+    left_out = LeftOut(tuple(folds), forward, scaler)
+    X, y = left_out.joined("X"), left_out.joined("y")
+    few = trainer.is_of_few_rows
+    if trainer.spec.allows_for_few_rows and not trainer.target.is_classes:
+        few = few or part.blocks < FEW_ROWS
+    free = freedom(part) if few else None
+    held_out = HeldOutPredictions(left_out.dist, X, y, left_out.weight, free)
+    kind = trainer.spec.after.calibration
+    assert kind is not None
+    group = left_out.joined("group")
+    fitted = calibration.fit(kind, held_out.dist, y, held_out.weight, group, free)
+    return replace(trained, held_out=held_out, calibration=fitted, left_out=left_out)
+
+
+def _noted(trained: TrainedModel, why: str, **more: bool) -> TrainedModel:
+    details = {**trained.training.details, "groups": why, **more}
+    return replace(trained, training=replace(trained.training, details=details))
+
+
+# --------------------------------------------------------------------------------------------------
+# A fit of networks, from specification and rows to the fitted model
+# --------------------------------------------------------------------------------------------------
 
 
 def fit_networks(
@@ -77,7 +304,7 @@ def fit_networks(
             trained.calibration,
             None if scaler is None else scaler.scale,
         )
-        adaptation, rates = prior_of(streams), rates_of(streams, spec.verbose)
+        adaptation, rates = group_prior_of(streams), rates_of(streams, spec.verbose)
     training = trained.training
     if spec.budget is not None:
         own, shape = trainer.spec.architecture, rows.network_shape

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from rdeepsense.arrays import Booleans, Floats, Integers, about
 from rdeepsense.data import checks
 from rdeepsense.data.checks import Given, Texts, of_target, texts
-from rdeepsense.data.kinds import LABELS, plain
+from rdeepsense.data.columns import LABELS, plain
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import TARGETS, Scaler
 from rdeepsense.data.splits import Part

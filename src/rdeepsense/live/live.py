@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.adaptation.rates import FEWEST_REFERENCE, Alarm, Filters, Multiplicative
-from rdeepsense.data.categories import is_missing, objects_of
 from rdeepsense.data.checks import check_values
-from rdeepsense.data.dates import further_columns, holds_dates, needed_for, row_holds_dates
-from rdeepsense.data.kinds import check_table, unmasked
+from rdeepsense.data.columns import (
+    check_table,
+    further_columns,
+    holds_dates,
+    is_missing,
+    needed_for,
+    objects_of,
+    row_holds_dates,
+    unmasked,
+)
 from rdeepsense.errors import InputError, nearest
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.live import state as state_file

@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax
 from rdeepsense.adaptation.rates import STRETCHES, Filters, Outlook, Rates, experts
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Isotonic
-from rdeepsense.data.kinds import NUMBERS, plain, unmasked
+from rdeepsense.data.columns import NUMBERS, plain, unmasked
 from rdeepsense.distributions import (
     AnyDistribution,
     Categorical,

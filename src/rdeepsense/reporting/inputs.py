@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
-from rdeepsense.data.dates import part_of, value_of, wave
+from rdeepsense.data.columns import part_of, value_of, wave
 from rdeepsense.distributions import Categorical
 from rdeepsense.estimators.loading import Estimator
 from rdeepsense.fitting.fitted import Inputs

@@ -34,11 +34,10 @@ from rdeepsense.reporting.baselines import (
     simple_models,
     trees_of,
 )
-from rdeepsense.reporting.evaluation import subjects_of_model
 from rdeepsense.reporting.figures import figures_table
 from rdeepsense.reporting.inputs import Importance, InputNames, dependence, importances, surprises
 from rdeepsense.reporting.subject import Subject
-from rdeepsense.reporting.verdict import Constant, Verdict, judge_each
+from rdeepsense.reporting.verdict import Constant, Verdict, judge_each, subjects_of_model
 from rdeepsense.status import Status, Statuses
 
 # --------------------------------------------------------------------------------------------------

@@ -1,54 +1,26 @@
-"""The verdict on a model in two words: its skill, and whether its uncertainty is right.
-
-Both are judged on labeled rows that were used neither to train nor to choose the model. Rows that
-the model itself flags (status not OK) are counted apart: they are not what it was trained for.
-`s` is a standard error: between groups if there are groups; else, where there is a time, the
-largest of those between rows and between 5, 10 and up to 20 blocks of time, since errors that last
-need long blocks; else of independent rows. From few groups or blocks it is enlarged by the quantile
-of Student's t over that of the normal distribution, so that ± 2 s is a 95 % interval.
-
-**Skill** compares the predictions with the best constant prediction, the mean or the most frequent
-class of the training targets. The skill score S is
-
-- for numbers 1 - MAE / MAE of the constant, or 1 - sqrt(1 - R²) where that is clearer,
-- for classes (a - a0) / (1 - a0), with a the accuracy and a0 that of the constant, or with a the
-  mean recall over the classes and a0 = 1 / number of classes, where that is clearer.
-
-*none*: S is at most 2 s or 0.02; *weak*: up to 0.15; *fair*: up to 0.5; *strong*: above. Where the
-interval S ± 2 s reaches over three words the one in the middle is given, weak only if S is above s;
-where it goes from none to strong, or from none to fair with s above 0.15, and below 20 rows, the
-skill *cannot be told*. Where the NLL is
-lower than the constant's by more than 2 s and 0.01 nats, none becomes weak: the model knows how far
-off it is, if nothing else. Boosted trees on the same rows that are better by more than 2 s and by
-more than 0.1 of S take a word away from fair and strong.
-
-**Calibration** compares the share of 90 % intervals that contain the actual value with 0.9, and for
-classes the accuracy with the mean stated probability. *right*: within 2 s or 0.02; *too narrow* or
-*too wide* (for classes *overconfident* or *underconfident*) otherwise; *right on average*: right
-over all rows, but significantly wrong in more groups, blocks of time or predicted classes than
-chance explains;
-*drifting*: it changed at some time (`drift`); *cannot be told*: 2 s is more than 0.1.
-
-A model *cannot be trusted*, whatever the words, if the check of the data found an input that gives
-the target away or another error, or if most rows are flagged.
-"""
+"""The verdict on a model, skill and calibration, and `model.evaluate`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from rdeepsense import calibration
+from rdeepsense import calibration, metrics
 from rdeepsense._records import Record
 from rdeepsense.arrays import Floats, Integers
+from rdeepsense.data.columns import groups_of
 from rdeepsense.data.findings import Finding
+from rdeepsense.data.splits import checked_times
 from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian
+from rdeepsense.errors import InputError
+from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.reporting.subject import (
     LEVEL,
     Drift,
@@ -65,8 +37,41 @@ from rdeepsense.reporting.subject import (
 )
 from rdeepsense.status import DOUBTS, Statuses, status_words
 
-if TYPE_CHECKING:
-    from rdeepsense.fitting.fitted import Fitted
+# --------------------------------------------------------------------------------------------------
+# The verdict on a model in two words: its skill, and whether its uncertainty is right
+#
+# Both are judged on labeled rows that were used neither to train nor to choose the model. Rows that
+# the model itself flags (status not OK) are counted apart: they are not what it was trained for.
+# `s` is a standard error: between groups if there are groups; else, where there is a time, the
+# largest of those between rows and between 5, 10 and up to 20 blocks of time, since errors that
+# last need long blocks; else of independent rows. From few groups or blocks it is enlarged by the
+# quantile of Student's t over that of the normal distribution, so that ± 2 s is a 95 % interval.
+#
+# **Skill** compares the predictions with the best constant prediction, the mean or the most
+# frequent class of the training targets. The skill score S is
+#
+# - for numbers 1 - MAE / MAE of the constant, or 1 - sqrt(1 - R²) where that is clearer,
+# - for classes (a - a0) / (1 - a0), with a the accuracy and a0 that of the constant, or with a the
+#   mean recall over the classes and a0 = 1 / number of classes, where that is clearer.
+#
+# *none*: S is at most 2 s or 0.02; *weak*: up to 0.15; *fair*: up to 0.5; *strong*: above. Where
+# the interval S ± 2 s reaches over three words the one in the middle is given, weak only if S is
+# above s; where it goes from none to strong, or from none to fair with s above 0.15, and below 20
+# rows, the skill *cannot be told*. Where the NLL is lower than the constant's by more than 2 s and
+# 0.01 nats, none becomes weak: the model knows how far off it is, if nothing else. Boosted trees on
+# the same rows that are better by more than 2 s and by more than 0.1 of S take a word away from
+# fair and strong.
+#
+# **Calibration** compares the share of 90 % intervals that contain the actual value with 0.9, and
+# for classes the accuracy with the mean stated probability. *right*: within 2 s or 0.02; *too
+# narrow* or *too wide* (for classes *overconfident* or *underconfident*) otherwise; *right on
+# average*: right over all rows, but significantly wrong in more groups, blocks of time or predicted
+# classes than chance explains; *drifting*: it changed at some time (`drift`); *cannot be told*: 2 s
+# is more than 0.1.
+#
+# A model *cannot be trusted*, whatever the words, if the check of the data found an input that
+# gives the target away or another error, or if most rows are flagged.
+# --------------------------------------------------------------------------------------------------
 
 ERRORS = 2.0  # standard errors that count as a difference
 SKILLS = ("none", "weak", "fair", "strong")
@@ -753,3 +758,87 @@ def _percent(value: float) -> str:
 
 def _error(score: Score) -> str:
     return f" ± {score.error:.1g}" if score.error else ""
+
+
+# --------------------------------------------------------------------------------------------------
+# What `model.evaluate` returns: metrics, and the verdict that `rdeepsense evaluate` prints
+# --------------------------------------------------------------------------------------------------
+
+
+class Evaluation(dict[str, float]):
+    """Metrics by name; ``verdicts`` has the skill and the calibration of each target in words.
+
+    A dictionary, which is all there is to know of it as a number. The verdict is found when it is
+    first asked for, with the findings of the fit and the status of each row.
+    """
+
+    def __init__(
+        self,
+        figures: Mapping[str, float],
+        subjects: Sequence[Subject],
+        constants: Sequence[Constant] | None,
+        status: Statuses,
+        findings: Sequence[Finding],
+    ) -> None:
+        super().__init__(figures)
+        self._judged = subjects, constants, status, findings
+
+    @cached_property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdict on each target by its name."""
+        subjects, constants, status, findings = self._judged
+        return judge_each(subjects, constants, status, None, findings)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the only target."""
+        if len(self.verdicts) > 1:
+            raise InputError(f"verdict: there are {len(self.verdicts)} targets; use verdicts")
+        return next(iter(self.verdicts.values()))
+
+
+def evaluated(
+    fitted: Fitted,
+    dist: AnyDistribution,
+    rows: NDArray[Any],
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+) -> Evaluation:
+    """Judge predictions for labeled rows."""
+    truth, subjects = subjects_of_model(fitted, dist, y, groups, time)
+    return Evaluation(
+        metrics.evaluate(dist, truth),
+        subjects,
+        Constant.of_model(fitted),
+        fitted.status(rows),
+        fitted.training.findings,
+    )
+
+
+def subjects_of_model(
+    fitted: Fitted,
+    dist: AnyDistribution,
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+) -> tuple[NDArray[Any], list[Subject]]:
+    """Return the actual values or labels, and each target with its predictions."""
+    target, count = fitted.target, len(dist)
+    encoded = target.encode(y, count)
+    truth = encoded if target.classes is None else np.asarray(target.classes[encoded])
+    group = None if groups is None else groups_of(groups, count)
+    when = None if time is None else checked_times(time, count)
+    names = list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
+    units = target.units or ("",) * len(names)
+    by, at = _name(groups, "group"), _name(time, "time")
+    return truth, [
+        Subject(name, unit, part, own, group, by, when, at)
+        for (name, part, own), unit in zip(by_target(dist, truth, names), units, strict=True)
+    ]
+
+
+def _name(column: object, other: str) -> str:
+    """Return the name that a column of a table brings."""
+    name = getattr(column, "name", None)
+    return name if isinstance(name, str) and name else other

@@ -1,8 +1,7 @@
 """Training: one loop, over a bank of networks that are trained side by side."""
 
 from rdeepsense.training.bank import Bank, DenseBank, ModuleBank, stack
-from rdeepsense.training.chunks import train_networks
-from rdeepsense.training.loop import train, validation_nll
+from rdeepsense.training.loop import train, train_networks, validation_nll
 from rdeepsense.training.parquet import StreamedRows, Windows
 from rdeepsense.training.schedule import Rows, Schedule, TrainingRecord
 

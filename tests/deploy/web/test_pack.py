@@ -17,8 +17,16 @@ import pytest
 from deploy.web.conftest import FIT
 
 import rdeepsense as rds
-from rdeepsense.deploy.web.export import FILES, HEADER, WebReport, leb128, with_section
-from rdeepsense.deploy.web.pack import PAGE, packed, script
+from rdeepsense.deploy.web.export import (
+    FILES,
+    HEADER,
+    PAGE,
+    WebReport,
+    leb128,
+    packed,
+    script,
+    with_section,
+)
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from rdeepsense.data.dates import Moments
+    from rdeepsense.data.columns import Moments
 
 
 # --------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def read_with(read_as: Mapping[str, str]) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Dates and times in columns of text, and inputs made of them (`rdeepsense.data.dates`)
+# Dates and times in columns of text, and inputs made of them (`rdeepsense.data.columns`)
 #
 # Texts with an offset, such as +02:00, are converted to UTC, as columns with a time zone are.
 # --------------------------------------------------------------------------------------------------
@@ -173,14 +173,14 @@ OFFSET = r"(\d:\d{2}.*?)\s*(Z|[+-]\d{2}:?\d{2})$"
 
 def parse_parts(asked: str | None) -> list[str]:
     """Read --datetime hour,weekday."""
-    from rdeepsense.data.dates import checked_parts
+    from rdeepsense.data.columns import checked_parts
 
     return list(checked_parts(asked, "--datetime"))
 
 
 def source_of(name: str) -> str | None:
     """Return the column of dates that an input of this name is made from; None of another name."""
-    from rdeepsense.data import dates
+    from rdeepsense.data import columns as dates
 
     return dates.source_of(name)
 
@@ -231,7 +231,7 @@ def _in_utc(found: pl.Series, offsets: pl.Series) -> tuple[pl.Series, str]:
     if offsets.null_count() == len(offsets):
         return found, ""
     if (found.is_not_null() & offsets.is_null()).any():
-        from rdeepsense.data.dates import ZONES
+        from rdeepsense.data.columns import ZONES
 
         return found, ZONES
     digits = offsets.str.replace("Z", "+00:00", literal=True).str.replace(":", "", literal=True)
@@ -264,7 +264,7 @@ def certain(name: str, parsed: tuple[pl.Series, str]) -> Moments:
     series, doubt = parsed
     if doubt:
         raise InputError(f"column {name!r}: {doubt}")
-    from rdeepsense.data.dates import moments_of
+    from rdeepsense.data.columns import moments_of
 
     return moments_of(series)
 
@@ -274,7 +274,7 @@ def with_dates(frame: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame,
 
     `time (hour sin)` is made from the column `time`, where the table does not have it itself.
     """
-    from rdeepsense.data.dates import part_of
+    from rdeepsense.data.columns import part_of
 
     known, parts = set(frame.columns), dict[str, list[str]]()
     for name in names:
@@ -319,7 +319,7 @@ def times_of(frame: pl.DataFrame, name: str) -> pl.Series:
             shown = series.drop_nulls()[0]
             raise InputError(f"--time {name!r} holds {shown!r:.60}: neither a number nor a time")
         if parsed is not None and parsed[1]:
-            from rdeepsense.data.dates import ZONES
+            from rdeepsense.data.columns import ZONES
 
             if parsed[1] == ZONES:
                 raise InputError(f"--time {name!r}: {ZONES}")
@@ -523,7 +523,7 @@ def _of_column(
     parsed = as_dates(series, text)
     if parsed is not None:
         made = date_inputs(series.name, parsed, parts) if parts else []
-        from rdeepsense.data.dates import moments_of
+        from rdeepsense.data.columns import moments_of
 
         moments = moments_of(parsed[0])
         if series.dtype != pl.String:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rdeepsense._files import hidden_beside, sweep
 from rdeepsense.deploy.c.emit import Source, header
 from rdeepsense.deploy.c.graph import GraphSource
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.folded.file import check_folded
 from rdeepsense.deploy.folded.graph import FoldedGraph
 from rdeepsense.deploy.folded.model import Facts, Folded, MeanStd, Outputs, Probabilities

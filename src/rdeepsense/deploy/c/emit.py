@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats
 from rdeepsense.compact_novelty import FARTHEST, FURTHEST, SCORE_STEP
-from rdeepsense.data.dates import CLOCK
+from rdeepsense.data.columns import CLOCK
 from rdeepsense.deploy.c.inputs import (
     CLaplace,
     CLive,
     CModel,
+    StoredGraph,
     c_model,
     labelled,
     number,
@@ -38,7 +39,6 @@ from rdeepsense.deploy.c.layout import (
     trapezoid,
     up,
 )
-from rdeepsense.deploy.c.stored import StoredGraph
 from rdeepsense.deploy.folded.graph import FoldedGraph
 from rdeepsense.deploy.folded.model import Folded, Narrowing
 from rdeepsense.deploy.quantise import BYTE, FloatNetwork, Int8Network, StoredEmbedding

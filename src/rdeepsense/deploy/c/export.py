@@ -21,9 +21,8 @@ from rdeepsense.calibration import Isotonic
 from rdeepsense.deploy.c.build import code_and_stack
 from rdeepsense.deploy.c.emit import SUMMARY, Source, Table, checksum, header
 from rdeepsense.deploy.c.graph import GraphSource, Sampled
-from rdeepsense.deploy.c.inputs import CLive, predicted, table
+from rdeepsense.deploy.c.inputs import CLive, StoredGraph, Weighted, as_stored, predicted, table
 from rdeepsense.deploy.c.readme import readme
-from rdeepsense.deploy.c.stored import StoredGraph, Weighted, as_stored
 from rdeepsense.deploy.c.streams import SampledCost, StreamCost, decided_quality, running_quality
 from rdeepsense.deploy.fine_tune import judge, stored_network
 from rdeepsense.deploy.fold import (

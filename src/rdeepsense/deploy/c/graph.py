@@ -23,9 +23,16 @@ from rdeepsense.deploy.c.emit import (
     tables_of,
     watch_config,
 )
-from rdeepsense.deploy.c.inputs import CLive, CModel, number, plain_model
+from rdeepsense.deploy.c.inputs import (
+    CLive,
+    CModel,
+    StoredGraph,
+    Weighted,
+    bytes_of,
+    number,
+    plain_model,
+)
 from rdeepsense.deploy.c.layout import ON_A_LINE, Array, Dimensions, begin_of, up
-from rdeepsense.deploy.c.stored import StoredGraph, Weighted, bytes_of
 from rdeepsense.deploy.folded.graph import (
     Activation,
     Affine,

@@ -14,8 +14,7 @@ from itertools import pairwise
 
 from rdeepsense.adaptation.rates import STRETCHES
 from rdeepsense.compact_novelty import NUMBERS, CompactNovelty
-from rdeepsense.deploy.c.inputs import CLive, CModel
-from rdeepsense.deploy.c.stored import StoredGraph
+from rdeepsense.deploy.c.inputs import CLive, CModel, StoredGraph
 from rdeepsense.deploy.folded.model import SINE_TERMS, Narrowing
 from rdeepsense.deploy.quantise import BLOCK
 from rdeepsense.encoding import Encoding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rdeepsense.data.dates import CLOCK
+from rdeepsense.data.columns import CLOCK
 from rdeepsense.deploy.c.emit import Source, renamed
 from rdeepsense.deploy.c.inputs import CModel, labelled, remark
 from rdeepsense.deploy.quantise import HALF_CHANGE

@@ -14,7 +14,7 @@ from rdeepsense.calibration import PRIOR_ROWS
 from rdeepsense.calibration.decisions import Streams, fit_smoothing
 from rdeepsense.calibration.maps import least
 from rdeepsense.deploy.c.graph import WAYS, Sampled, whole_hop
-from rdeepsense.deploy.c.stored import StoredGraph
+from rdeepsense.deploy.c.inputs import StoredGraph
 from rdeepsense.deploy.folded.graph import FoldedGraph, Stream, finished
 from rdeepsense.deploy.folded.model import Facts, Probabilities, Runner
 from rdeepsense.deploy.options import LabelledRows

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.compact_novelty import CompactNovelty
-from rdeepsense.data.categories import Columns, objects_of
-from rdeepsense.data.dates import further_columns
+from rdeepsense.data.columns import Columns, further_columns, objects_of
 from rdeepsense.encoding import MISSING_TYPES, Encoding
 from rdeepsense.errors import InputError, nearest
 from rdeepsense.guard import EMBEDDING_REACH, REACH, Guard

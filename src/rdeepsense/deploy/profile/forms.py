@@ -32,14 +32,12 @@ from rdeepsense.deploy.c.build import (
 )
 from rdeepsense.deploy.c.emit import Assembly, Source, header, switches
 from rdeepsense.deploy.c.graph import GraphSource
-from rdeepsense.deploy.c.inputs import table
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored, table
 from rdeepsense.deploy.c.streams import StreamCost
 from rdeepsense.deploy.fold import fold_last, folded_form, save
 from rdeepsense.deploy.folded.graph import FoldedGraph, Graph
 from rdeepsense.deploy.folded.model import DenseLayer, Folded, Layers, MeanStd, Output
-from rdeepsense.deploy.onnx.export import open_session
-from rdeepsense.deploy.onnx.modules import module_graph
+from rdeepsense.deploy.onnx.export import module_graph, open_session
 from rdeepsense.deploy.onnx.nodes import model
 from rdeepsense.deploy.profile import measure as cost
 from rdeepsense.deploy.profile.measure import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from html import escape
 from importlib.util import find_spec
 from math import pi
 from pathlib import Path
@@ -25,19 +27,116 @@ from rdeepsense._progress import Progress
 from rdeepsense.adaptation.corrections import ClassPrior
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration import Isotonic
-from rdeepsense.data.dates import formula
+from rdeepsense.data.columns import formula
 from rdeepsense.deploy.c.emit import Assembly
 from rdeepsense.deploy.c.export import C99, C99Report, check_folder, export_c99, export_graph_c99
 from rdeepsense.deploy.fold import has_graph
 from rdeepsense.deploy.folded.model import Facts
 from rdeepsense.deploy.options import LabelledRows, Options
 from rdeepsense.deploy.quality import ExportReport
-from rdeepsense.deploy.web.pack import packed
 from rdeepsense.distributions import LocationScale, Recalibrated
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.fitting.passes import LastHidden, hidden_size
 from rdeepsense.windowing.recipe import Recipe
+
+# --------------------------------------------------------------------------------------------------
+# The files of a page: its sources in one script, one HTML, a manifest and a service worker
+#
+# A script's `import` lines say what it needs; here the files stand below each other in that order,
+# and the lines are left out. Names are thus unique over all files, which a browser checks: twice
+# the same name in a module is an error.
+# --------------------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parent / "page"
+PUBLIC = "model.js"  # whose names others import
+IMPORT = re.compile(r'^import (?:[^;]*? from )?"([^"]+)";\n', re.M)
+COMMENT = re.compile(r"^\s*//.*\n", re.M)
+INDENT = re.compile(r"^ +(?=\S)", re.M)  # no text of these scripts runs over lines
+POLICY = (
+    "default-src 'none'",
+    "script-src 'self' 'wasm-unsafe-eval'",
+    "style-src '{style}'",
+    "connect-src 'self'",
+    "img-src 'self'",
+    "manifest-src 'self'",
+    "worker-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+)
+COLOUR = "#0072b2"
+
+
+def packed(face: str, title: str, wasm: bytes, more: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a page by name; those of `more` are kept for offline as well."""
+    style = (PAGE / "style.css").read_text()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = "; ".join(POLICY).replace("{style}", f"sha256-{digest}")
+    html = (PAGE / "index.html").read_text()
+    for mark, text in (("@policy", policy), ("@title", escape(title)), ("@style", style)):
+        html = html.replace(mark, text)
+    files = {
+        "index.html": html.encode(),
+        "rdeepsense.js": script([f"faces/{face}.js", "start.js"]).encode(),
+        "model.wasm": wasm,
+        "manifest.webmanifest": _manifest(title).encode(),
+        "icon.svg": (PAGE / "icon.svg").read_bytes(),
+        **more,
+    }
+    return files | {"worker.js": _worker(files, title).encode()}
+
+
+def script(entries: list[str]) -> str:
+    """Return these files and all that they import as one module."""
+    order: list[Path] = []
+    for entry in entries:
+        _gather(PAGE / entry, order)
+    return "".join(_plain(path) for path in order)
+
+
+def _gather(path: Path, order: list[Path]) -> None:
+    path = path.resolve()
+    if path in order:
+        return
+    for needed in IMPORT.findall(path.read_text()):
+        _gather(path.parent / needed, order)
+    order.append(path)
+
+
+def _plain(path: Path) -> str:
+    text = COMMENT.sub("", IMPORT.sub("", path.read_text()))
+    if path.name == PUBLIC:
+        return text
+    return re.sub(r"^export ", "", INDENT.sub("", text), flags=re.M)
+
+
+def _manifest(title: str) -> str:
+    icon = {"src": "icon.svg", "sizes": "any", "type": "image/svg+xml", "purpose": "any"}
+    content = {
+        "name": title,
+        "short_name": title[:12],
+        "start_url": "./",
+        "scope": "./",
+        "display": "standalone",
+        "background_color": COLOUR,
+        "theme_color": COLOUR,
+        "icons": [icon],
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _worker(files: Mapping[str, bytes], title: str) -> str:
+    """Return the worker; its version is that of the files, its name that of the page."""
+    digest = hashlib.sha256(b"".join(files.values())).hexdigest()[:16]
+    page = hashlib.sha256(title.encode()).hexdigest()[:8]
+    text = COMMENT.sub("", (PAGE / "worker.js").read_text())
+    text = text.replace("@version", f"rdeepsense-{page}-{digest}")
+    return text.replace("@files", " ".join(["./", *files]))
+
+
+# --------------------------------------------------------------------------------------------------
+# `export(to='web')`: a folder of static files that predicts in the browser
+# --------------------------------------------------------------------------------------------------
 
 # --------------------------------------------------------------------------------------------------
 # The shape of a predicted density, the same for every row but for its place and width

@@ -11,7 +11,7 @@ from deploy.c_models import COMPILERS, library, predict, write
 from torch import nn
 
 from rdeepsense.deploy.c.graph import GraphSource
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.estimators import RDeepSenseRegressor
 

@@ -14,7 +14,7 @@ from deploy.c_models import COMPILERS, STRICT, run_cc
 import rdeepsense as rds
 from rdeepsense.deploy.c import streams as running
 from rdeepsense.deploy.c.export import C99Report
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.c.streams import played_twice, running_quality
 from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.deploy.options import LabelledRows

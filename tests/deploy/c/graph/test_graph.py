@@ -18,7 +18,7 @@ from deploy.random_windows import DrawnWindows, draw_deepsense, draw_own
 from torch import Tensor, nn
 
 from rdeepsense.deploy.c.graph import GraphSource
-from rdeepsense.deploy.c.stored import as_stored, bytes_of
+from rdeepsense.deploy.c.inputs import as_stored, bytes_of
 from rdeepsense.deploy.c.streams import StreamCost
 from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.deploy.folded.graph import FoldedGraph, Graph

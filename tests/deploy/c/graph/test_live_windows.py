@@ -21,7 +21,7 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.deploy import load
 from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.c.graph import GraphSource
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.fold import fold_graph, narrowing, settled
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rdeepsense.deploy.c.stored import RoundedGru, RoundedLinear, levels_of, reads_of, rounded
+from rdeepsense.deploy.c.inputs import RoundedGru, RoundedLinear, levels_of, reads_of, rounded
 from rdeepsense.deploy.folded.graph import Convolution, Linear
 from rdeepsense.deploy.tracing import trace
 from rdeepsense.networks import DeepSense

@@ -15,7 +15,7 @@ from streaming.sampled_models import HOP, RATE, SAMPLES, model, windows
 
 import rdeepsense as rds
 from rdeepsense.deploy.c.graph import GraphSource, Sampled
-from rdeepsense.deploy.c.stored import as_stored
+from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.errors import InputError
 from rdeepsense.windowing.grid import Ticks

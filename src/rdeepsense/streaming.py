@@ -21,6 +21,10 @@ from rdeepsense.windowing.grid import FURTHEST, SECOND
 from rdeepsense.windowing.stream import COVERAGE, TRUSTED, Sampler, Sampling, Smoothing, prior_of
 
 # --------------------------------------------------------------------------------------------------
+# `rds.Stream`: decisions from samples as they arrive
+# --------------------------------------------------------------------------------------------------
+
+# --------------------------------------------------------------------------------------------------
 # What a stream says of one window
 # --------------------------------------------------------------------------------------------------
 
@@ -263,3 +267,10 @@ def _microseconds(timestamp: float) -> int:
     if not abs(time) <= FURTHEST:
         raise InputError(f"timestamp = {timestamp!r:.60}; accepted: seconds, up to 2e12")
     return round(time)
+
+
+# --------------------------------------------------------------------------------------------------
+# A model of windows in a stream of samples, as firmware runs it
+# --------------------------------------------------------------------------------------------------
+
+__all__ = ["Decision", "Stream"]
