@@ -94,7 +94,7 @@ def test_steps_enough_ask_for_dropout_and_larger_networks(
 
     monkeypatch.setattr(group_choice, "clearly_best", noted)
     monkeypatch.setattr(group_choice, "CPU", Means(1_000, None, None, np.inf, True))
-    monkeypatch.setattr(window_ladder, "MANY_ROWS", 200)
+    monkeypatch.setattr(window_ladder, "MANY_WINDOWS", 200)
     monkeypatch.setattr(window_ladder, "SIZES", ((4, 6), (5, 6), (6, 8)))
     X, y, groups = worn(5, 42, 0.3)
     model = rds.RDeepSenseClassifier(**{**AUTO, "epochs": 1}).fit(X, y, groups=groups)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from rdeepsense._records import Record
 from rdeepsense.cli.terminal import new_table
 from rdeepsense.errors import InputError
-from rdeepsense.reporting.subject import by_target, standard_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +55,8 @@ def by_group(
     groups: NDArray[np.generic],
 ) -> dict[str, list[GroupFigures]]:
     """Return for each target the figures of each group, the worst NLL first."""
+    from rdeepsense.reporting.subject import by_target
+
     return {
         name: _of_target(part, truth, groups) for name, part, truth in by_target(dist, y, targets)
     }
@@ -219,6 +220,8 @@ def score_model(
     groups: NDArray[np.generic] | None = None,
 ) -> dict[str, Scores]:
     """Return the figures of each target; `y` are values or labels, (rows,) or (rows, targets)."""
+    from rdeepsense.reporting.subject import by_target
+
     check_shape(model, dist, y, targets)
     if hasattr(model, "classes_"):
         return {targets[0]: _classification(dist, known_labels(model, y, targets[0]), groups)}
@@ -317,6 +320,8 @@ def _scores(
     reference: dict[str, float],
     groups: NDArray[np.generic] | None,
 ) -> Scores:
+    from rdeepsense.reporting.subject import standard_error
+
     return {
         key: Score(
             _finite(figures[key]),

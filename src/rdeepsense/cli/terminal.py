@@ -15,8 +15,6 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-import typer
-
 from rdeepsense._files import write_whole
 from rdeepsense.errors import InputError, RDeepSenseError
 
@@ -156,6 +154,8 @@ def stoppable(kept: Callable[[], str]) -> Iterator[None]:
 
 def stop(kept: str) -> NoReturn:
     """Exit as one whom Ctrl-C stopped."""
+    import typer  # late: a core install has no typer, and must be able to say so
+
     print_line("interrupted", YELLOW, kept)
     raise typer.Exit(INTERRUPTED) from None
 
