@@ -347,7 +347,7 @@ class AdaptedNumbers:
 # factor is greater than 1. The likelihood of the labelled rows never falls.
 #
 # Further labels go on from N(D, C_k), C_k^-1 = C^-1 + sum_n mean_k p_nk (1 - p_nk) phi_n phi_n^T,
-# Laplace's approximation with one matrix for all classes, as in `epistemic.laplace`.
+# Laplace's approximation with one matrix for all classes, as in `uncertainty.laplace`.
 # --------------------------------------------------------------------------------------------------
 
 CLASS_ROWS = (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e6)

@@ -615,7 +615,7 @@ def check_hidden(fitted: Fitted, graph: Graph) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# A folded model to its file, which `folded.runtime` reads with numpy alone
+# A folded model to its file, which `deploy.folded.file` reads with numpy alone
 # --------------------------------------------------------------------------------------------------
 
 NARROWED = ("layer.", EMBEDDING, LAPLACE, STEP)  # the arrays that may be float32

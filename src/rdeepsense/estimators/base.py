@@ -590,9 +590,9 @@ class DistributionEstimator(BaseEstimator):
         go was chosen on groups that were left out, where `fit` had `groups`; without, the trained
         weights count as 200 rows, and the variance stays.
 
-        Labels that contradict everything do bounded harm: `adaptation.numbers` and
-        `adaptation.classes` say how much. No rows give the model itself. To adapt an adapted model
-        is to go on. `save` keeps what was learnt. Thresholds of conformal prediction are left out;
+        Labels that contradict everything do bounded harm: the module `adaptation.corrections` has
+        the bounds. No rows give the model itself. To adapt an adapted model is to go on.
+        `save` keeps what was learnt. Thresholds of conformal prediction are left out;
         `conformalise` finds new ones.
         """
         check_is_fitted(self)
@@ -664,7 +664,7 @@ class DistributionEstimator(BaseEstimator):
     def novelty(self, X: ArrayLike) -> Floats:
         """Return how unlike the known rows each row is: the share of held-out rows less so.
 
-        Above 0.95 is a row that is stranger than 95 % of them; see `epistemic.novelty` for the
+        Above 0.95 is a row that is stranger than 95 % of them; see `uncertainty.novelty` for the
         formula. It needs `fit_novelty`, is a score of the inputs alone, and is kept by `save`.
         """
         check_is_fitted(self)

@@ -36,7 +36,7 @@ from rdeepsense.training.workers import JointCheckpoint, Peers
 # --------------------------------------------------------------------------------------------------
 # A training that several workers do together: all that each of them needs to know
 #
-# Each of W workers opens the files itself, reads its share of the rows (`data.shares`) within the
+# Each of W workers opens the files itself, reads its share of the rows (`data.stream`) within the
 # budget of memory, which is each one's own, and takes B / W of the B rows of every batch. Networks,
 # validation rows, number of steps and learning rates are those of a training in one process; with
 # one worker so are the rows, their order and the masks, and the result is the same to the bit.

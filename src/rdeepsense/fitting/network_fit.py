@@ -152,7 +152,7 @@ def unbroken(index: Integers, run: Integers) -> list[slice]:
 #
 # Rows held out at random make intervals honest for rows of known groups. For a new one, the winner
 # is trained once more as K = min(groups, 8) networks side by side (3 in a quick fit of DeepSense),
-# each without a K-th of the groups (`folds.fold_weights`), and each row is predicted by the network
+# each without a K-th of the groups (`fold_weights`), and each row is predicted by the network
 # that did not see its group. The networks are kept at the step whose NLL on hidden groups is least
 # on average, and the model itself is then trained on all groups up to that step. It costs one
 # training of K networks and one of one.

@@ -657,11 +657,11 @@ def _last_length(trainer: Trainer, means: Means) -> Length | None:
 # is trained once more on all rows, up to that step.
 #
 # Either way the first head spans the whole grid and a further one only the leader's drop
-# probability, and the winner is then tried at other lengths of training (`length_search`). Where
-# the network is open too, it is chosen first (`architecture_search`), and the grid is what that
+# probability, and the winner is then tried at other lengths of training (`LengthSearch`). Where
+# the network is open too, it is chosen first (`choose_architecture`), and the grid is what that
 # leaves; of few rows, one small bank of the smallest network is the whole search. Networks for
 # windows are judged on validation rows, however few: folds would cost too much. Where windows have
-# groups, folds of groups judge, at a bounded cost (`group_choice`).
+# groups, folds of groups judge, at a bounded cost (`choose_by_groups`).
 # --------------------------------------------------------------------------------------------------
 
 # Of the rows: with a fifth held out, training on them too gains 0.01 nats; with a tenth, nothing.

@@ -26,8 +26,8 @@ from rdeepsense.paper.study import ALPHAS, MEMBERS, SAMPLES, TASKS
 # The measurements on one task, and how sure one can be of a difference
 #
 # Two methods are scored on the same test rows and trained from the same seeds, so the standard
-# error of a difference is that of paired values (`seeds`). What its 95 % interval leaves open is
-# not decidable.
+# error of a difference is that of paired values (`paper.scores`). What its 95 %
+# interval leaves open is not decidable.
 # --------------------------------------------------------------------------------------------------
 
 YES, NO, OPEN = "yes", "no", "not decidable"
@@ -169,7 +169,7 @@ def _gaps(own: Mapping[str, Values], theirs: Mapping[str, Values], figure: str) 
 # --------------------------------------------------------------------------------------------------
 # Rules that decide claims; each takes the evidence of a task and gives a finding
 #
-# A difference is clear where its 95 % interval does not hold 0 (`evidence`).
+# A difference is clear where its 95 % interval does not hold 0 (`INTERVAL`).
 # --------------------------------------------------------------------------------------------------
 
 Rule = Callable[[Evidence], Finding]

@@ -254,7 +254,7 @@ class EmbeddingStep:
 #     d loss / d W_l = h_l^T d,   d loss / d b_l = sum of d over rows,    d <- z_l [h_l > 0] d W_l^T
 #
 # z_l [h_l > 0] is 1 / keep where h_l > 0 and 0 elsewhere, so masks are not needed again. What
-# `embedding_step` makes of the inputs may stand before the first layer.
+# `EmbeddingStep` makes of the inputs may stand before the first layer.
 # --------------------------------------------------------------------------------------------------
 
 _where_positive = torch.ops.aten.threshold_backward.grad_input

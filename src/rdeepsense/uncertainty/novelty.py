@@ -368,7 +368,7 @@ COMPACT_STEEPEST = 1e-2  # as of the full novelty, but so that float32 resolves 
 
 @dataclass(frozen=True)
 class Marginals:
-    """Of each column mean, standard deviation and all knots, as `epistemic.novelty` has them."""
+    """Of each column mean, standard deviation and all knots, as `Novelty` has them."""
 
     mean: Floats
     std: Floats

@@ -281,7 +281,7 @@ def layer_costs(weights: list[NDArray[Any]], stored: list[str]) -> tuple[LayerCo
 
 
 # --------------------------------------------------------------------------------------------------
-# What a model needs to learn on in C, from a fitted one: see `live.row_pass` for that in Python
+# What the C of a live model needs of a fitted one; `live.state` has the same in Python
 #
 # psi = B^T phi may be turned by any orthogonal matrix: the prior of a filter is the identity, so
 # nothing that it predicts changes. With B^T = Q R, R^T is lower triangular whatever order and units

@@ -264,7 +264,7 @@ def _work(sampled: Sampled, stream: Stream) -> int:
 # Recurrent layers that go on from interval to interval compute another function than the trained
 # one. Windows of a log are played as they came, each recording from its first sample to its last;
 # half of the people, or of the recordings, fit one factor by NLL, shrunk towards 1 as in
-# `calibration.scale`, and the other half judges. Windows that a model file kept are of no order:
+# `calibration.maps`, and the other half judges. Windows that a model file kept are of no order:
 # each is played twice in a row, and the second time counts, when the states are those of a motion
 # that goes on.
 # --------------------------------------------------------------------------------------------------

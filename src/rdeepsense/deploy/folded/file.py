@@ -582,8 +582,9 @@ def _frozen(value: object) -> object:
 # --------------------------------------------------------------------------------------------------
 # Load a folded model with numpy alone: no torch, scipy, scikit-learn or safetensors
 #
-# The file may be anyone's. `container` bounds its bytes, `fields` its header and `layout` the
-# shapes of its tensors, all before a number is read; here the numbers are held to their ranges.
+# A file may come from anyone. Before a number is read, `modelfile.container` bounds its bytes,
+# `check_header` its header and `check_shapes` the shapes of its tensors. Then each number is
+# checked against its range.
 # --------------------------------------------------------------------------------------------------
 
 Arrays = dict[str, Floats]

@@ -215,7 +215,7 @@ class Concatenated(Node):
 
 
 # --------------------------------------------------------------------------------------------------
-# The frequency response of short intervals, as `networks.spectrum` computes it
+# The frequency response of short intervals, as `networks.deepsense` computes it
 # --------------------------------------------------------------------------------------------------
 
 QUIET = 0.5e-3

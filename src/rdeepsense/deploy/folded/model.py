@@ -76,7 +76,7 @@ class Facts:
     smoothing: Smoothing | None = None  # of decisions in a stream, for classes
     refusal: Refusal | None = None  # None where no reject option was exported
     novelty: CompactNovelty | None = None
-    dated: Texts = ()  # the columns of dates that inputs are made from, see `data.dates`
+    dated: Texts = ()  # the columns of dates that inputs are made from, see `data.columns`
     double: tuple[int, ...] = ()  # columns whose values float32 does not tell apart
 
     @property

@@ -61,7 +61,7 @@ from rdeepsense.status import Status
 #     z = (x - centre) per_scale,   raw = body(z) + 0 z,   then mean and std, or probabilities
 #
 # torch writes the graph of the body; the scale of targets and the calibration are folded into its
-# last layer, as for dense models. The body reads z within the guard's ranges; 0 z is as in `graph`.
+# last layer, as for dense models. The body reads z within the guard's ranges; 0 z as in `nodes`.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -355,10 +355,10 @@ def _factors(intervals: Intervals) -> dict[str, dict[str, list[float]]]:
 # --------------------------------------------------------------------------------------------------
 # A fitted model as one ONNX file, run by ONNX Runtime before it is written
 #
-# The graph (see `graph`, and `modules` for networks that are not plain dense layers) takes x
-# (batch, inputs), or windows (batch, time, channels), in raw sensor units, float32, and gives mean
-# and std, or probs, and with a laplace epistemic, each (batch, outputs). What else a caller needs
-# is in the file's metadata.
+# The graph (`nodes.model`, or `module_graph` for networks that are not plain dense layers) takes x
+# (batch, inputs), or windows (batch, time, channels), in raw sensor units, float32. It gives mean
+# and std, or probs, and with a Laplace approximation epistemic, each (batch, outputs). The metadata
+# of the file contain everything else that a caller needs.
 # --------------------------------------------------------------------------------------------------
 
 

@@ -177,7 +177,7 @@ def _vectors(nodes: Nodes, k: int, category: Category) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The Laplace approximation of a folded model (see `folded.laplace`) as ONNX nodes
+# The Laplace approximation of a folded model (see `LastLayerLaplace`) as ONNX nodes
 # --------------------------------------------------------------------------------------------------
 
 
@@ -456,12 +456,13 @@ class TorchRefusal(torch.nn.Module):
 #
 #     z = (x - centre) per_scale,   h_i = Relu(Gemm(h_{i-1}, W_i, b_i)),   raw = Gemm(h, W, b) + 0 z
 #
-# The layers read z within the guard's ranges and up to the network's reach, and what `embedding`
-# makes of it. Of categories and missing values x is what `encoding` makes of them.
+# The layers read z within the guard's ranges and up to the network's reach, and what
+# `embedding_nodes` makes of it. Of categories and missing values x is what
+# `encoding_nodes` makes of them.
 #
 # 0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
 # run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
-# `laplace` adds the nodes of a laplace, `links` those of the head's link.
+# `laplace_nodes` adds the nodes of the Laplace approximation, `NodeArithmetic` those of links.
 #
 # In eight bits the numbers are those of `quantise`: activations are divided by their row's step, so
 # that QuantizeLinear has the scale 1, and products multiplied by it. The first layer computes in

@@ -366,9 +366,9 @@ def _figures(after: dict[str, float]) -> dict[str, float]:
 # --------------------------------------------------------------------------------------------------
 # What a page needs to learn from a user's labels as `model.adapt` does: the prior's root
 #
-# The change D of the last layer has the prior N(0, C0) for each class (`adaptation.classes`), and
-# C0 = B B^T with B lower triangular: with psi = B^T phi of the labelled windows the page needs only
-# their products psi_n^T psi_m, and D = B sum_n psi_n a_n^T.
+# As in `adaptation.corrections`, the change D of the last layer has the prior N(0, C0) for each
+# class, and C0 = B B^T with B lower triangular: with psi = B^T phi of the labeled windows the page
+# needs only their products psi_n^T psi_m, and D = B sum_n psi_n a_n^T.
 # --------------------------------------------------------------------------------------------------
 
 
