@@ -1,4 +1,4 @@
-"""Estimators of networks: parameters, `fit`, and the faces of regressors and classifiers."""
+"""Estimators of networks: parameters, `fit`, and the methods of regressors and classifiers."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ from rdeepsense.refusal import Refusal
 from rdeepsense.status import Status
 
 # --------------------------------------------------------------------------------------------------
-# Networks that are not plain dense layers, convolutions and recurrent ones above all, as ONNX
+# Networks other than plain dense layers as ONNX, by torch's exporter
 #
 #     z = (x - centre) per_scale,   raw = body(z) + 0 z,   then mean and std, or probabilities
 #
@@ -200,7 +200,7 @@ def open_session(model: bytes | str) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether ONNX Runtime computes what the model does in float64; nothing else is written
+# Comparison of ONNX Runtime with the model in float64
 # --------------------------------------------------------------------------------------------------
 
 AGREEMENT = 1e-5  # of the std, and of a probability
@@ -258,7 +258,7 @@ def _check_epistemic(wanted: NDArray[np.float64], found: NDArray[np.float64] | N
 
 
 # --------------------------------------------------------------------------------------------------
-# What an ONNX file says of itself: text as it is, everything else as JSON
+# Metadata of an ONNX file: text as it is, other values as JSON
 # --------------------------------------------------------------------------------------------------
 
 
@@ -353,7 +353,7 @@ def _factors(intervals: Intervals) -> dict[str, dict[str, list[float]]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A fitted model as one ONNX file, run by ONNX Runtime before it is written
+# Export of a fitted model to ONNX
 #
 # The graph (`nodes.model`, or `module_graph` for networks that are not plain dense layers) takes x
 # (batch, inputs), or windows (batch, time, channels), in raw sensor units, float32. It gives mean
