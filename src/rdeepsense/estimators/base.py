@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Checks of an estimator's X: scikit-learn's own, windows beside tables, categories as codes
+# Checks of X: scikit-learn's checks, windows, categories as codes
 # --------------------------------------------------------------------------------------------------
 
 EXACT = 2.0**53  # whole numbers below are told apart as float64
@@ -272,11 +272,11 @@ def _remember(estimator: BaseEstimator, names: Sequence[str | int]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What all estimators share: prediction, intervals, evaluation, saving, display
+# Prediction, intervals, evaluation, saving and display
 # --------------------------------------------------------------------------------------------------
 
 # --------------------------------------------------------------------------------------------------
-# A fitted model in a notebook: its figures, and a small calibration curve of the rows it keeps
+# Display of a fitted model in a notebook
 # --------------------------------------------------------------------------------------------------
 
 SIDE = 150  # pixels
@@ -343,7 +343,7 @@ def _points(x: Floats, y: Floats) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The base of all estimators: scikit-learn's conventions around a fitted model
+# The base class of all estimators
 # --------------------------------------------------------------------------------------------------
 
 Files = str | os.PathLike[str] | ParquetTable
