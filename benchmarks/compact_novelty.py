@@ -3,7 +3,7 @@
     RDEEPSENSE_DATA=... OMP_NUM_THREADS=1 python benchmarks/compact_novelty.py [--splits 3]
 
 Tasks, faults, splits and the threshold (5 % of healthy validation rows) are those of `faults.py`;
-no network is needed. `full` is `epistemic.novelty` fitted on the training rows, `compact` what an
+no network is needed. `full` is `uncertainty.novelty` fitted on the training rows, `compact` what an
 export makes of it, `of rows` the compact one of 256 validation rows alone, as an export fits it
 where `fit_novelty` was never called; those rows then set no threshold. The activity data are raw
 windows.

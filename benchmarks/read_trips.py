@@ -3,7 +3,7 @@
     python benchmarks/read_trips.py [--rows 10000000] [--layout zones positions]
 
 Random trips are written to a temporary Parquet file in the layout of the Taxi and Limousine
-Commission, then read by `experiments.tasks.nycommute.load` in a process of its own, whose peak
+Commission, then read by `paper.tasks.nycommute.load` in a process of its own, whose peak
 resident memory is what is reported. Linux only.
 """
 

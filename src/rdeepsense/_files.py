@@ -18,7 +18,7 @@ from typing import BinaryIO
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# Hidden files beside their targets, and the removal of those whose writers were killed
+# Hidden temporary files beside their targets, and their cleanup
 #
 # What is being written has the name `.NAME.rdeepsense-PID-RANDOM`, and its writer holds a lock on
 # it (flock). The system lets go of a lock when a process ends, however it ends: whoever gets the
@@ -140,7 +140,7 @@ def _remove(path: Path) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Writing of one file: beside, to the disk, renamed
+# Atomic writing of a file
 # --------------------------------------------------------------------------------------------------
 
 
@@ -214,7 +214,7 @@ def _is_special(path: str | os.PathLike[str]) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Writing of a folder: beside, to the disk, and swapped in as one
+# Atomic writing of a folder
 #
 # Linux and macOS can exchange two folders in one step, so that a reader finds the old files or the
 # new ones and never some of each. Where the file system cannot, the old folder is renamed away
@@ -314,7 +314,7 @@ def exchanged_at_once(a: Path, b: Path) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Files and folders that are written whole or not at all, whenever the process ends
+# Public names
 # --------------------------------------------------------------------------------------------------
 
 __all__ = [

@@ -18,7 +18,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.overrides import TorchFunctionMode
 
 # --------------------------------------------------------------------------------------------------
-# State that all threads of a process share: one thread at a time changes it, and puts it back
+# Process-wide state of torch, changed by one thread at a time
 #
 # Python's filters of warnings, torch's default generators and the precision of its matrix products
 # exist once. Two threads that each save, change and restore one of them leave it changed: what the
@@ -107,7 +107,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 
 
 # --------------------------------------------------------------------------------------------------
-# Random numbers that depend on a seed alone, whatever other threads draw
+# Random numbers that depend on a seed alone, in any thread
 #
 # Whoever runs a pass opens a context with `drawing`; the layers below ask it for the `current`
 # generator. The context belongs to the thread, and the generator to the context, so threads cannot
@@ -246,7 +246,7 @@ class _Initialising(TorchFunctionMode):
 
 
 # --------------------------------------------------------------------------------------------------
-# The number of threads of a step: waking a second one costs more than a small step takes
+# The number of threads of a training step
 # --------------------------------------------------------------------------------------------------
 
 ONE_THREAD_BELOW = 16_000_000  # multiply-adds of the widest layer, over members and rows
@@ -261,7 +261,7 @@ def sensible_threads(work: int, sharing: int = 1) -> AbstractContextManager[None
 
 
 # --------------------------------------------------------------------------------------------------
-# Stopping a run at Ctrl-C between two steps, so that nothing is left half done
+# Interruption by Ctrl-C between two steps
 # --------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 # --------------------------------------------------------------------------------------------------
-# Names for the array types of signatures
+# Array types for signatures
 # --------------------------------------------------------------------------------------------------
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ RandomState = int | np.random.RandomState | None  # as scikit-learn takes it
 
 
 # --------------------------------------------------------------------------------------------------
-# Which numbers tell values apart: 1.7e9 ± 30 is one number to float32, and many to float64
+# Values that float32 cannot tell apart, such as 1.7e9 ± 30
 #
 # float32 has 24 bits, float64 has 53. Models subtract an input's mean in float64, so that such
 # inputs are as good as any; forms of a model that read float32 cannot take them.

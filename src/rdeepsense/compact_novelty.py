@@ -1,6 +1,6 @@
 """A novelty that fits into a few kilobytes: how unlike the training rows an input is, in numpy.
 
-Of a row's columns x (of windows five numbers of each channel, see `epistemic.novelty`)
+Of a row's columns x (of windows five numbers of each channel, see `uncertainty.novelty`)
 
     t = (x - mean) rate + n(x),    h = t A,    surprise = min_g |h F_g - m_g|^2 / 2 - constant_g
 

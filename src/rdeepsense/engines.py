@@ -27,7 +27,7 @@ from joblib.parallel import get_active_backend
 from rdeepsense.errors import InputError, RDeepSenseError, require
 
 # --------------------------------------------------------------------------------------------------
-# Work in pieces that do not depend on each other, each with its result or its failure
+# Independent pieces of work, with their results or failures
 # --------------------------------------------------------------------------------------------------
 
 Result = TypeVar("Result")
@@ -64,7 +64,7 @@ def attempt(work: Work[Result]) -> Result | Failure:
 
 
 # --------------------------------------------------------------------------------------------------
-# Pieces of work beside others on one machine: torch takes one thread for each
+# Number of torch threads of concurrent pieces of work
 # --------------------------------------------------------------------------------------------------
 
 
@@ -77,7 +77,7 @@ def attempt_on_one_thread(work: Work[Result]) -> Result | Failure:
 
 
 # --------------------------------------------------------------------------------------------------
-# Pieces of work on this machine: one after the other, or in processes
+# Local engine: sequential, or in processes
 # --------------------------------------------------------------------------------------------------
 
 
@@ -136,7 +136,7 @@ def _end_with_parent() -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Pieces of work through joblib: on the backend that the caller has chosen for it
+# Joblib engine, on the backend that the caller selects
 # --------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +184,7 @@ def _numbered(number: int, work: Work[Result]) -> tuple[int, Result | Failure]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A program's connection with Ray: quiet, and with workers that see this very package
+# Connection to Ray, with this package on its workers
 # --------------------------------------------------------------------------------------------------
 
 SWITCH = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -291,7 +291,7 @@ def environment(package: Path = Path(__file__).parent) -> dict[str, dict[str, st
 
 
 # --------------------------------------------------------------------------------------------------
-# Pieces of work as tasks of a Ray cluster, a few more at a time than it has cores
+# Pieces of work as Ray tasks, a few more than there are cores
 # --------------------------------------------------------------------------------------------------
 
 AHEAD = 2  # tasks given out for each core: the next one lies ready, thousands do not
@@ -348,7 +348,7 @@ def _attempt(pickled: bytes) -> object:
 
 
 # --------------------------------------------------------------------------------------------------
-# A Ray cluster: the one that is there, or one of this machine's cores alone
+# Ray engine: an existing cluster, or the cores of this machine
 # --------------------------------------------------------------------------------------------------
 
 
@@ -436,7 +436,7 @@ def _accepted() -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Where work is done that is many pieces: processes of this machine, or a cluster
+# Public names
 # --------------------------------------------------------------------------------------------------
 
 __all__ = ["ENGINES", "Engine", "Failure", "Joblib", "Local", "Ray", "Work", "engine_of"]

@@ -21,11 +21,7 @@ from rdeepsense.windowing.grid import FURTHEST, SECOND
 from rdeepsense.windowing.stream import COVERAGE, TRUSTED, Sampler, Sampling, Smoothing, prior_of
 
 # --------------------------------------------------------------------------------------------------
-# `rds.Stream`: decisions from samples as they arrive
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# What a stream says of one window
+# The decision for one window
 # --------------------------------------------------------------------------------------------------
 
 
@@ -60,7 +56,7 @@ class Decision:
 
 
 # --------------------------------------------------------------------------------------------------
-# The running way of a stream: windows one hop apart, of which only what is new is computed
+# Running windows: recurrent state that continues from window to window
 # --------------------------------------------------------------------------------------------------
 
 
@@ -270,7 +266,7 @@ def _microseconds(timestamp: float) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# A model of windows in a stream of samples, as firmware runs it
+# Public names
 # --------------------------------------------------------------------------------------------------
 
 __all__ = ["Decision", "Stream"]

@@ -1,4 +1,4 @@
-"""Small fitted models for the tests of this room, each fitted once."""
+"""Small fitted models for the tests of this folder, each fitted once."""
 
 from __future__ import annotations
 

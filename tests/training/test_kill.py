@@ -18,8 +18,9 @@ from rdeepsense.modelfile import tensors as model_file
 PROGRAM = """
 import json, os, random, signal, sys, time
 from pathlib import Path
-from rdeepsense import RDeepSenseRegressor, model_file
+from rdeepsense import RDeepSenseRegressor
 from rdeepsense.datasets import simulate
+from rdeepsense.modelfile import tensors as model_file
 
 whole, checkpoint, resumed = map(Path, sys.argv[1:])
 task = simulate(600, seed=0)

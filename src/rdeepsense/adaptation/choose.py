@@ -20,7 +20,7 @@ from rdeepsense.arrays import Floats, Singles
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# The prior of a correction, from what the training rows say about the last layer
+# The prior of a correction, from training rows
 #
 # H = sum_n w_n phi_n phi_n^T over N training rows (the curvature that the Laplace approximation is
 # made of), weighed down to `rows` rows, is the precision of the prior:
@@ -81,7 +81,7 @@ def basis(information: Floats, total: float, rows: float, between: float = 0.0) 
 
 
 # --------------------------------------------------------------------------------------------------
-# Choosing a prior for numbers: its variances by likelihood, its shares by what labels do
+# Choice of the prior for regression
 #
 # The shares are not taken from the prior's own variances: errors have heavier tails than a
 # Gaussian, and a label helps less than it should. Groups that were left out are adapted with their
@@ -133,7 +133,7 @@ def _shares(prior: Prior, streams: Sequence[GroupStream]) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Choosing the rates of a live model: groups that were left out, replayed as streams
+# Choice of the rates of a live model, by replay of held-out groups
 #
 # Each group is a stream of rows that its network never saw. Of all settings on the grid the one of
 # greatest mean log likelihood wins, each prediction made before its label, a label for every row

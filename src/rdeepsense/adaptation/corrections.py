@@ -15,7 +15,7 @@ from rdeepsense.adaptation.last_layer import Correction
 from rdeepsense.arrays import Booleans, Floats, Integers
 
 # --------------------------------------------------------------------------------------------------
-# What a group that was left out looks like to the network that never saw it, row after row
+# Held-out groups as seen by networks that were trained without them
 #
 # A group is a person, a sensor, a batch. Replaying its rows in their order, each with the label
 # that came with it, is how everything that learns after training is chosen: the network, and its
@@ -56,7 +56,7 @@ class ClassStream:
 
 
 # --------------------------------------------------------------------------------------------------
-# How likely groups that were left out are, under a prior of how groups differ
+# Likelihood of held-out groups under a prior
 #
 # Along one direction of the outputs, the errors c of a group's rows are together
 #
@@ -152,7 +152,7 @@ def spread(count: int, most: int) -> Integers:
 
 
 # --------------------------------------------------------------------------------------------------
-# How far a new group may be from those trained on, before any of its labels is seen
+# The prior: how far a new group may differ from the training groups
 #
 # A group's errors, e = y - median in units of the target's scale, lie along a few directions b_j of
 # the outputs (a common offset, say). Along each of them, c_j = b_j^T e is
@@ -265,7 +265,7 @@ def _directions(streams: Sequence[GroupStream]) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# A model's numbers, corrected for one group by a few of its labels, in closed form
+# Correction of a regression for one group, in closed form
 #
 # Along each direction of the prior the weights are those of `last_layer.Correction`. However absurd
 # the labels are, k of them shift a row by at most
@@ -332,7 +332,7 @@ class AdaptedNumbers:
 
 
 # --------------------------------------------------------------------------------------------------
-# A model's classes, corrected for one group by a few of its labels: MAP of the last layer
+# Correction of a classification for one group: MAP of the last layer
 #
 # With logits z(x) of the trained, calibrated model, a change D (features, classes) of the last
 # layer's weights and the prior N(mean, C) for each of its columns, the most probable D minimises
@@ -347,7 +347,7 @@ class AdaptedNumbers:
 # factor is greater than 1. The likelihood of the labelled rows never falls.
 #
 # Further labels go on from N(D, C_k), C_k^-1 = C^-1 + sum_n mean_k p_nk (1 - p_nk) phi_n phi_n^T,
-# Laplace's approximation with one matrix for all classes, as in `epistemic.laplace`.
+# Laplace's approximation with one matrix for all classes, as in `uncertainty.laplace`.
 # --------------------------------------------------------------------------------------------------
 
 CLASS_ROWS = (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e6)

@@ -13,7 +13,7 @@ from rdeepsense.arrays import Floats, Integers
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# Weights of experts that change over time: likelihood, and a fixed share back to the prior
+# Weights of experts: likelihood, with a fixed share back to the prior
 #
 #     v_e = w_e exp(l_e) / sum,        w_e <- (1 - share) v_e + share prior_e
 #
@@ -41,7 +41,7 @@ def regret_bound(prior: float, share: float, steps: int) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# A tracker of a quantile: a number that follows how often intervals miss, whatever the data does
+# A tracker of a quantile, from the rate at which intervals miss
 #
 # A row's interval is its model's interval stretched by q. After each label, miss is 1 where the
 # interval did not contain it and 0 where it did, and the rate of misses to reach is
@@ -82,7 +82,7 @@ class Multiplicative:
 
 
 # --------------------------------------------------------------------------------------------------
-# An alarm that a stream is no longer like the training rows, with a bounded rate of false ones
+# A drift alarm with a bounded rate of false alarms
 #
 # A score says how strange a row is: its novelty, without a label, or how far out its label lies in
 # the predicted distribution. Among the scores of reference rows and of all rows that came before, a
@@ -184,7 +184,7 @@ def uniform(seed: int, step: int) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# The frozen model and filters of several rates as experts: forgetting costs nothing by itself
+# The frozen model and filters of several rates as experts
 #
 # A way is the frozen model (nothing added, its own variance) or a filter with its own rate of
 # forgetting. Each way comes with its spread as it is, doubled and fourfold, since the first thing

@@ -13,7 +13,7 @@ from rdeepsense.distributions import AnyDistribution
 from rdeepsense.errors import InputError, share
 
 # --------------------------------------------------------------------------------------------------
-# The conformal threshold for a row of a new group, given groups that were set aside
+# Conformal thresholds for a row of a new group
 #
 # Rows of one person are alike, so n rows of K people are no n exchangeable scores; the K people
 # are. With scores s_k1..s_kN_k of group k, each group is one draw, and the new one is the (K +
@@ -51,7 +51,7 @@ def new_group_threshold(scores: Floats, group: Integers, coverage: float) -> Flo
 
 
 # --------------------------------------------------------------------------------------------------
-# Split-conformal prediction: intervals and sets that hold for any data, given rows set aside
+# Split conformal prediction
 #
 # With the scores s_1..s_n of rows that nothing was chosen on, and new rows like them, the interval
 # of all y whose score is at most the ceil((n + 1) coverage)-th smallest s holds the truth with

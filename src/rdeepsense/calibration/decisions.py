@@ -1,9 +1,9 @@
 """Smoothing of decisions, fitted on streams whose truth is known.
 
-The numbers of `windowing.smoothing`, `evidence` and `change`, are those of least NLL of b, with a
-belief before any stream was seen: their logarithms are believed to within 1. Windows that share
-samples count by what is new in them. Where no class ever changes inside of a recording, nobody can
-tell from these how often classes do, and `change` stays what was believed.
+The numbers `evidence` and `change` of `windowing.stream.Smoothing` minimize the NLL of b, with a
+prior of standard deviation 1 on their logarithms. Windows that share samples count by what is new
+in them. Where no class ever changes inside a recording, the data do not show how often classes
+change, and `change` keeps its prior value.
 
 A window that a change falls into speaks of both classes. That makes the best `change` larger than
 the share of windows at which the truth changes, and the best `evidence` about hop / window.

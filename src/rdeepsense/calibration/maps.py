@@ -27,7 +27,7 @@ from rdeepsense.distributions import (
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# The interface of calibrations, and the searches that they share
+# The interface of calibrations, and shared searches
 # --------------------------------------------------------------------------------------------------
 
 PRIOR_ROWS = 50  # rows that the belief in what was stated counts as
@@ -137,7 +137,7 @@ def _noise(error: Floats, var: Floats, weight: Weights) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# One scale of the predicted spread
+# A scale of the predicted standard deviation
 #
 # The variance head learns the noise of the masks along with that of the data, and the single pass
 # removes the masks from the mean alone; so it overestimates, the more the higher the drop
@@ -201,7 +201,7 @@ def _shrunk(log_factor: float, rows: int) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# A monotone map of the predicted probabilities
+# An isotonic map of the predicted probabilities
 # --------------------------------------------------------------------------------------------------
 
 KNOTS = 33
@@ -251,7 +251,7 @@ class Isotonic(Calibration):
 
 
 # --------------------------------------------------------------------------------------------------
-# One temperature of the predicted probabilities
+# A temperature of the predicted probabilities
 # --------------------------------------------------------------------------------------------------
 
 TINY = 1e-300
@@ -304,7 +304,7 @@ def _pooled(dist: AnyDistribution) -> Categorical:
 
 
 # --------------------------------------------------------------------------------------------------
-# Calibrations by name, and the choice between a scale and a map
+# Calibrations by name, and the choice between them
 # --------------------------------------------------------------------------------------------------
 
 KINDS: dict[str, type[Calibration]] = {

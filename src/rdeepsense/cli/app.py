@@ -18,7 +18,7 @@ from rdeepsense import __version__
 from rdeepsense.cli.options import plain_typer
 
 # --------------------------------------------------------------------------------------------------
-# The words that stand for values in --help, in place of the names of Python's types
+# Placeholders of values in --help
 # --------------------------------------------------------------------------------------------------
 
 WORDS: dict[object, str] = {bool: "", Path: "FILE", int: "NUMBER", float: "NUMBER", str: "TEXT"}
@@ -50,7 +50,7 @@ def _word(kind: object) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense completion`: the script that lets a shell complete commands and options
+# `rdeepsense completion`: shell completion
 # --------------------------------------------------------------------------------------------------
 
 PROGRAM, VARIABLE = "rdeepsense", "_RDEEPSENSE_COMPLETE"
@@ -82,7 +82,7 @@ def prepare_completion() -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The commands and the options they share
+# The commands and their shared options
 # --------------------------------------------------------------------------------------------------
 
 # In the order of `rdeepsense --help`: module, and the line that the help shows.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# The target of a table: which column it is, and whether its values are classes
+# The target column, and whether it contains classes
 # --------------------------------------------------------------------------------------------------
 
 
@@ -66,7 +66,7 @@ def decide(task: TaskKind, kinds: dict[str, str]) -> tuple[bool, str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The columns of a table: inputs and targets, and checks of their values
+# Input and target columns, with checks of their values
 # --------------------------------------------------------------------------------------------------
 
 LISTED = 20  # columns named one by one before "and N more"

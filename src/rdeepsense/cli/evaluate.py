@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense evaluate --report page.html`: the page about a model, from its file and a table
+# `rdeepsense evaluate --report page.html`: the report page
 # --------------------------------------------------------------------------------------------------
 
 
@@ -131,7 +131,7 @@ def _is_dates(series: pl.Series) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense evaluate`: the closing table of `fit`, on another labelled table
+# `rdeepsense evaluate`: metrics on a labeled table
 # --------------------------------------------------------------------------------------------------
 
 

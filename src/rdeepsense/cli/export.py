@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# How large the exports of a model would be, without making them
+# Sizes of exports, computed before they are made
 # --------------------------------------------------------------------------------------------------
 
 
@@ -77,7 +77,7 @@ def export_sizes(fitted: Fitted) -> dict[str, int | str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense export`: a trained model for a device
+# `rdeepsense export`: a fitted model for a device
 # --------------------------------------------------------------------------------------------------
 
 OPTIONS = {

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a fit chose, what came second and by how much, in words
+# The choices of a fit and their alternatives, as text
 # --------------------------------------------------------------------------------------------------
 
 Json = Mapping[str, Any]  # Any: whatever JSON holds
@@ -135,7 +135,7 @@ def _behind(other: Json) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense fit`: from a table to a model file, with honest figures at the end
+# `rdeepsense fit`: from a table to a model file and metrics on test rows
 # --------------------------------------------------------------------------------------------------
 
 OPTIONS = {"calibrate": "--calibrate", "device": "--device", "keep_rows": "--keep-rows"}

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# A saved model and a table, brought together
+# A saved model and a table
 # --------------------------------------------------------------------------------------------------
 
 Inputs: TypeAlias = "pl.DataFrame | NDArray[np.float64]"
@@ -152,7 +152,7 @@ def _numbers(
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows without a prediction: they lack a value that no training row lacked
+# Rows without a prediction because of missing values
 # --------------------------------------------------------------------------------------------------
 
 
@@ -193,7 +193,7 @@ def report_unanswered(terminal: Terminal, rows: int) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The rows of a table that are not as the model knows them, in words
+# Rows with status flags, as text
 # --------------------------------------------------------------------------------------------------
 
 
@@ -230,7 +230,7 @@ def flagged_rows(model: Estimator, inputs: Inputs) -> FlaggedRows:
 
 
 # --------------------------------------------------------------------------------------------------
-# The truth in a table, as a model that was fitted before has it
+# Labels in a table for a saved model
 # --------------------------------------------------------------------------------------------------
 
 
@@ -269,7 +269,7 @@ def truth_of(model: Estimator, table: Table, targets: list[str]) -> NDArray[np.g
 
 
 # --------------------------------------------------------------------------------------------------
-# A log and a model that knows how its windows are cut: what other commands take of it
+# A sensor log and a saved model of windows
 # --------------------------------------------------------------------------------------------------
 
 SHOWN = 10

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense inspect` of what a model was exported as: a folded file, ONNX, a folder of C
+# `rdeepsense inspect` of exports: folded files, ONNX, folders of C
 # --------------------------------------------------------------------------------------------------
 
 Facts = dict[str, Any]  # Any: whatever JSON holds
@@ -139,7 +139,7 @@ def _value(text: str) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense inspect`: what a model file is, without any table
+# `rdeepsense inspect` of a model file
 # --------------------------------------------------------------------------------------------------
 
 SHOWN = 40  # inputs

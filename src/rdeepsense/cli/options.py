@@ -29,7 +29,7 @@ def plain_typer(**settings: Any) -> typer.Typer:
 
 
 # --------------------------------------------------------------------------------------------------
-# The widths of hidden layers, as commands take them
+# Parsing of hidden layer widths
 # --------------------------------------------------------------------------------------------------
 
 
@@ -49,7 +49,7 @@ def widths_of(hidden: str) -> tuple[int, ...] | str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A device's budget in the words of the command line
+# Parsing of device budgets
 # --------------------------------------------------------------------------------------------------
 
 
@@ -78,7 +78,7 @@ def budget_line(budget: Budget, training: dict[str, Any]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Where the work of a command is done that is many pieces: --engine, --address and --jobs
+# Engines for independent work: --engine, --address and --jobs
 # --------------------------------------------------------------------------------------------------
 
 
@@ -124,7 +124,7 @@ def engine_asked(
 
 
 # --------------------------------------------------------------------------------------------------
-# The workers of one fit: --engine, --workers, --use-gpu, --address and --storage
+# Workers of one fit: --engine, --workers, --use-gpu, --address and --storage
 # --------------------------------------------------------------------------------------------------
 
 
@@ -252,7 +252,7 @@ def calibrate_argument(asked: Calibrate | None) -> bool | str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Options of a sensor log: its clock, its sensors, and the windows that are cut from it
+# Options of a sensor log: time, sensors and windows
 # --------------------------------------------------------------------------------------------------
 
 

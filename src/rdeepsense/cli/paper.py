@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense data`: download the published data of a task, and make one compact file of it
+# `rdeepsense data`: download and convert the published data of a task
 # --------------------------------------------------------------------------------------------------
 
 data = plain_typer(help="Get the data of the paper's tasks.", no_args_is_help=True)
@@ -169,7 +169,7 @@ def _checksums(given: list[str], names: list[str]) -> dict[str, str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense reproduce`: the paper's evaluation by one command, resumable
+# `rdeepsense reproduce`: the paper's evaluation, resumable
 # --------------------------------------------------------------------------------------------------
 
 
@@ -257,7 +257,7 @@ def check_complete(outcome: StudyOutcome) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense benchmark drift`: models in production on real data, resumable
+# `rdeepsense benchmark drift`: models in production, resumable
 # --------------------------------------------------------------------------------------------------
 
 DEFAULT = ("gas", "people", "pressure")
@@ -348,7 +348,7 @@ def run_drift(
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense benchmark uci`: the methods on data sets with fixed splits, resumable
+# `rdeepsense benchmark uci`: methods on fixed splits, resumable
 # --------------------------------------------------------------------------------------------------
 
 METHODS = "RDeepSense,RDeepSense-MC20,MCDrop-20,MCDrop-20-paper,SSP-5"

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Predicting a table in memory, and what is said of any table that was predicted
+# Prediction of a table in memory, and the summary of any table
 # --------------------------------------------------------------------------------------------------
 
 SHOWN = 10
@@ -169,7 +169,7 @@ def _shown(cell: object) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Large tables in pieces that are read, and answered, one by one: CSV and Parquet
+# Chunks of large CSV and Parquet tables
 # --------------------------------------------------------------------------------------------------
 
 
@@ -327,7 +327,7 @@ def _levels(plan: Plan, names: Sequence[str]) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Predicting a table that is larger than memory: in blocks of CSV, or row groups of Parquet
+# Prediction of a table that is larger than memory
 # --------------------------------------------------------------------------------------------------
 
 LARGE = 16 * MIB  # bytes of a file from which on it is not read at once
@@ -420,7 +420,7 @@ def _opened(output: Path | None) -> Iterator[Sink]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Predicting a folder of Parquet files into another folder
+# Prediction of a folder of Parquet files
 # --------------------------------------------------------------------------------------------------
 
 ROW_BYTES, MANY = 50, 1_000_000_000
@@ -504,7 +504,7 @@ def _check_target(source: Place, target: Place | None) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense predict`: a distribution for every row of a table, or of a folder of them
+# `rdeepsense predict`: a distribution for each row
 # --------------------------------------------------------------------------------------------------
 
 OPTIONS = {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Figures of each group: a mean over all rows may hide a user for whom a model is no good
+# Metrics by group
 # --------------------------------------------------------------------------------------------------
 
 SHOWN = 10
@@ -126,7 +126,7 @@ def group_table(column: str, target: str | None, found: Sequence[GroupFigures]) 
 
 
 # --------------------------------------------------------------------------------------------------
-# The verdict on a model at the terminal: the same sentences as on its page
+# The verdict on the terminal, in the words of the report page
 # --------------------------------------------------------------------------------------------------
 
 
@@ -165,7 +165,7 @@ def report(terminal: Terminal, verdicts: Mapping[str, Verdict], timed: bool = Tr
 
 
 # --------------------------------------------------------------------------------------------------
-# The closing table: figures on labelled rows, what they should be, and their errors
+# The metrics table, with reference values and standard errors
 # --------------------------------------------------------------------------------------------------
 
 COVERAGES = (50, 80, 90, 95)

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# The test rows: set aside before anything is chosen, so that their figures are honest
+# Test rows, held out before any choice
 # --------------------------------------------------------------------------------------------------
 
 FEWEST_TRAINING_ROWS = 10  # the estimators' own limit
@@ -145,7 +145,7 @@ def _check_classes(classes: NDArray[np.generic], test: NDArray[np.bool_], part: 
 
 
 # --------------------------------------------------------------------------------------------------
-# Which windows may stand on the other side of a split: never those that share a sample
+# Windows on the other side of a split share no sample
 # --------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +194,7 @@ def split_groups(
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense fit TABLE`: a table in memory, some of its rows kept for the closing figures
+# `rdeepsense fit TABLE`: a table in memory
 # --------------------------------------------------------------------------------------------------
 
 TEST_FRACTION = 0.2
@@ -491,7 +491,7 @@ def _report_rows(
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense fit LOG --window 5s`: windows of a log, some groups kept for the closing figures
+# `rdeepsense fit LOG --window 5s`: windows of a sensor log
 # --------------------------------------------------------------------------------------------------
 
 QUICK_DROP = 0.1  # people move differently: less than this learns those of the training by heart
@@ -651,7 +651,7 @@ def taken(windows: Windows, chosen: Booleans) -> Windows:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense fit FOLDER`: Parquet files that are larger than memory, trained on as a stream
+# `rdeepsense fit FOLDER`: Parquet files that are larger than memory
 # --------------------------------------------------------------------------------------------------
 
 NUMERIC = ("numbers", "yes/no")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Text that does nothing to a terminal but appear
+# Text without control characters
 #
 # Names of columns and classes come from files of anybody. An escape sequence among them could clear
 # the screen, set its title, or write to the clipboard; controls of direction could hide text.
@@ -43,7 +43,7 @@ def printable(text: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Lines on stderr: errors, warnings, and what is left of a command that was stopped
+# Lines on stderr: errors, warnings, and results of a stopped command
 # --------------------------------------------------------------------------------------------------
 
 RED, YELLOW, PLAIN = "\033[31m", "\033[33m", "\033[0m"
@@ -58,7 +58,7 @@ def print_line(word: str, colour: str, text: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Errors of the library in the words of the command line
+# Errors of the library in terms of the command line
 # --------------------------------------------------------------------------------------------------
 
 # What stands after `dtype=` in a message: a quoted text, a pair, a number or nothing.
@@ -92,7 +92,7 @@ def translated(message: str, options: Mapping[str, str]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A stdout whose reader may go away, as that of `rdeepsense ... | head` does
+# A stdout whose reader may close it, as in `rdeepsense ... | head`
 # --------------------------------------------------------------------------------------------------
 
 BROKEN_PIPE = 141  # 128 and the number of SIGPIPE, as shells have it
@@ -137,7 +137,7 @@ def silence_stdout() -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Ctrl-C in a command that takes long: one line says what is kept, and the exit code is 130
+# Ctrl-C in a long command: one line, and exit code 130
 # --------------------------------------------------------------------------------------------------
 
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
@@ -179,7 +179,7 @@ def kept_state(checkpoint: Path | None) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A folder served to this machine alone, until Ctrl-C
+# A local web server for a folder, until Ctrl-C
 # --------------------------------------------------------------------------------------------------
 
 HOST = "127.0.0.1"  # browsers give sensors to pages of this machine as to https ones
@@ -208,7 +208,7 @@ def server_of(folder: Path, port: int) -> ThreadingHTTPServer:
 
 
 # --------------------------------------------------------------------------------------------------
-# Printing on the terminal, and checks of where a command may write
+# Output on the terminal, and checks of output paths
 # --------------------------------------------------------------------------------------------------
 
 STDOUT = Path("-")
@@ -352,7 +352,7 @@ def write_json(path: Path, content: dict[str, object]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Writing of tables: CSV, TSV and Parquet, by the name's ending, or CSV on stdout
+# Output tables: CSV, TSV or Parquet by file name, or CSV on stdout
 # --------------------------------------------------------------------------------------------------
 
 PIECE = 65_536

@@ -24,7 +24,7 @@ from rdeepsense.errors import InputError, TrainingError, require
 from rdeepsense.fitting.target import ClassTarget, RegressionTarget, Target
 
 # --------------------------------------------------------------------------------------------------
-# What the peers that boost trees share: which rows they learn from, and their calibration
+# Shared parts of the boosted trees: training rows and calibration
 #
 # They are judged as our own estimators are. Validation rows are split off by the same rule and with
 # the same seed; the number of trees, and one scale (of classes, one temperature), are chosen there.
@@ -146,7 +146,7 @@ class BoostedPeer(BaseEstimator):
 
 
 # --------------------------------------------------------------------------------------------------
-# scikit-learn's histogram-based boosted trees, with one spread for all rows: the usual first try
+# scikit-learn's histogram-based boosted trees, with a constant spread
 #
 # Numbers by squared error, with a Gaussian whose standard deviation is that of the residuals of the
 # validation rows; classes by their log loss. Missing values and categories are the trees' own
@@ -205,7 +205,7 @@ class HistBoosted(BoostedPeer):
 
 
 # --------------------------------------------------------------------------------------------------
-# CatBoost: its own recipe for uncertainty, with its default trees and learning rate
+# CatBoost with uncertainty, with its default trees and learning rate
 #
 # Numbers by RMSEWithUncertainty, the NLL of a Gaussian whose mean and variance the trees predict;
 # classes by their log loss.
@@ -256,7 +256,7 @@ class CatBoost(BoostedPeer):
 
 
 # --------------------------------------------------------------------------------------------------
-# NGBoost: natural gradient boosting of a Gaussian, or of class probabilities (Duan et al. 2020)
+# NGBoost: natural gradient boosting (Duan et al. 2020)
 #
 # Its default trees of depth 3 and learning rate of 0.01, with as many steps as validation rows ask
 # for.

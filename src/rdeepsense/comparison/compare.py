@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# The fits of a comparison as pieces of work: here one by one, or wherever an engine says
+# The fits of a comparison as independent pieces of work
 # --------------------------------------------------------------------------------------------------
 
 
@@ -113,7 +113,7 @@ def _run_on(
 
 
 # --------------------------------------------------------------------------------------------------
-# The outcome of `compare`: a row for each method, as text, HTML, JSON and a picture
+# The result of `compare`: one row per method, as text, HTML, JSON and figure
 # --------------------------------------------------------------------------------------------------
 
 FIGURES = {
@@ -259,7 +259,7 @@ class Comparison:
 
 
 # --------------------------------------------------------------------------------------------------
-# `compare`: the paper's methods, peers and models of your own side by side on your data
+# `compare`: the paper's methods, baselines and your own models on your data
 # --------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rdeepsense.errors import InputError, InterruptedTraining, require
 
 # --------------------------------------------------------------------------------------------------
-# Trainings that count only when they are complete
+# Trainings that must be complete to count
 # --------------------------------------------------------------------------------------------------
 
 
@@ -28,7 +28,7 @@ def completing() -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Methods by name: which estimator each is, and how it predicts (section 4.3 of the paper)
+# Methods by name: estimator and prediction (section 4.3 of the paper)
 #
 # Methods of one family share one fitted model: RDeepSense and every RDeepSense-MCk, MCDrop-k for
 # every k, SSP-k for every k from the bank of the largest. In a comparison the families have the
@@ -228,7 +228,7 @@ def by_family(methods: Sequence[Method]) -> dict[str, tuple[Method, ...]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Methods given to a comparison: names of methods, objects of the user's own, or both
+# Methods of a comparison: names, or objects of the user
 # --------------------------------------------------------------------------------------------------
 
 Methods = str | Iterable[object] | Mapping[str, object]

@@ -21,7 +21,7 @@ from rdeepsense.estimators.base import DistributionEstimator
 from rdeepsense.metrics import LEVELS, curve_area, deviation_floor
 
 # --------------------------------------------------------------------------------------------------
-# A distribution of scipy's kind as one of this package's: what metrics need, no more
+# Adapter for distributions with scipy's interface
 # --------------------------------------------------------------------------------------------------
 
 NODES = 64  # of the Gauss-Legendre rule on either side of the truth
@@ -87,7 +87,7 @@ class Frozen(Distribution):
 
 
 # --------------------------------------------------------------------------------------------------
-# Predictions that are intervals alone: the figures they have, and those they cannot have
+# Predictions that are intervals only, and the metrics that apply
 # --------------------------------------------------------------------------------------------------
 
 COVERAGES = (50, 80, 90, 95)
@@ -156,7 +156,7 @@ def _pair(given: Any, rows: int, level: float) -> tuple[Floats, Floats]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whatever an object predicts as a distribution, as one of this package's
+# Conversion of a prediction to a distribution of this package
 # --------------------------------------------------------------------------------------------------
 
 ACCEPTED = (
@@ -235,7 +235,7 @@ def _attribute(owner: Any, name: str) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------
-# An object of the user's own among the methods: fitted as it is, asked for what it can say
+# A model of the user as a method
 #
 # In this order: `predict_dist(X)`, `pred_dist(X)`, `predict(X, return_std=True)`, then intervals,
 # `predict_interval(X, coverage)` or `predict(X, quantiles=[...])`; for classes `predict_proba(X)`

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Figures that put methods side by side: NLL differences and deviation areas
+# Figures of a comparison: NLL differences and deviation areas
 #
 # Methods are told apart by their labels, never by colour alone; colours are Okabe and Ito's.
 # --------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def _label(axes: Axes, rows: Rows, x: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The methods of a page, each with one line on what it is
+# List of the methods, with one line for each
 # --------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +157,7 @@ def _passes(passes: int | None) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The page of a comparison: its tables, its picture and what each method is, in one file
+# The page of a comparison
 # --------------------------------------------------------------------------------------------------
 
 # On a phone a row of a table becomes a card, each cell with the name of its column.

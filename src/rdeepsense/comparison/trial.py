@@ -62,7 +62,7 @@ def _layers(hidden: Sequence[int] | str, family: Family) -> tuple[int, ...] | st
 
 
 # --------------------------------------------------------------------------------------------------
-# Whatever takes part in a comparison: an estimator, a peer, an object of the user's own
+# The interface of participants: estimators, baselines, models of the user
 # --------------------------------------------------------------------------------------------------
 
 PEERS: dict[str, type[BoostedPeer]] = {"CatBoost": CatBoost, "NGBoost": NGBoost}
@@ -98,7 +98,7 @@ def contender(
 
 
 # --------------------------------------------------------------------------------------------------
-# One trial: one family fitted on training rows, each of its methods scored on test rows
+# One trial: a family fitted on training rows and scored on test rows
 # --------------------------------------------------------------------------------------------------
 
 Rows = tuple[ArrayLike, ArrayLike]

@@ -28,7 +28,7 @@ from rdeepsense.data.splits import row_hashes
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# Statistics that tell whether rows are independent, and how much one column says about a target
+# Statistics of dependence between rows, and between a column and the target
 #
 # All are vectorized and take a bounded number of rows; `check` draws these and chooses the bounds.
 # --------------------------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ def near_blocks(values: Floats, cut: float) -> Integers:
 
 
 # --------------------------------------------------------------------------------------------------
-# A table and its target as the check of the data looks at them: columns of numbers and codes
+# The table and target that the check works on, as numbers and codes
 # --------------------------------------------------------------------------------------------------
 
 Task = Literal["auto", "regression", "classification"]

@@ -65,7 +65,7 @@ def _has_controls(text: str) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Checks of a fit's arguments: every refusal names the argument, the place, what is accepted
+# Checks of the arguments of a fit
 # --------------------------------------------------------------------------------------------------
 
 FEWEST_ROWS = 10

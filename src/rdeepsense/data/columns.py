@@ -20,7 +20,7 @@ from rdeepsense.encoding import MISSING_TYPES, MOST_LEVELS, MOST_TEXT, Category,
 from rdeepsense.errors import InputError, nearest
 
 # --------------------------------------------------------------------------------------------------
-# The values of a column as numpy has them, whichever library it comes from
+# Column values as numpy arrays, from any table library
 #
 # Targets, labels and groups come as lists, arrays, and columns of pandas, polars or pyarrow.
 # Decimals and whole numbers of 128 bits are numbers like others; lists, structs, durations, dates
@@ -229,7 +229,7 @@ def _is_nan(value: object) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Tables as people have them: which columns are categories, and what their levels are
+# Categorical columns and their levels
 #
 # Text, yes/no and categorical columns of pandas, polars or pyarrow are categories, and so are
 # columns of text in an array of objects. Numbers never are, unless they are named, and texts that
@@ -477,7 +477,7 @@ def _holds_text(X: ArrayLike) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Dates and times as inputs: the formulas, for every kind of table
+# Dates and times as inputs
 #
 # Of hour, weekday, month and yearday come two inputs each, sin and cos of 2 pi value / period, so
 # that midnight is near 23:59; year is a number. They are named after their column: `time (hour

@@ -25,7 +25,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.windowing.recipe import Recipe
 
 # --------------------------------------------------------------------------------------------------
-# The rows of one fit: which train, which validate, which are set aside
+# Training, validation and held-out rows of a fit
 # --------------------------------------------------------------------------------------------------
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
@@ -147,7 +147,7 @@ def _taken(X: NDArray[Any], y: NDArray[Any], part: Part | None) -> Pair | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# A sample of the rows of a fit, split as the whole is: to choose on, where rows are many
+# Samples of large tables, split like the whole table
 # --------------------------------------------------------------------------------------------------
 
 FEWEST_HELD = 500  # validation rows of a sample, where there are so many

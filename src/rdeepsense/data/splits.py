@@ -15,7 +15,7 @@ from rdeepsense.data.checks import check_length
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# The time of each row: which rows come last, and what to do about rows in the order of time
+# Splits in the order of time
 # --------------------------------------------------------------------------------------------------
 
 UNITS = {
@@ -90,7 +90,7 @@ def step_of(name: str, values: Floats, is_dated: bool) -> float | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The split of rows into training, validation and rows set aside
+# Splits into training, validation and held-out rows
 #
 # The result depends on the rows and their weights alone, not on the order of the table: rows are
 # put in the order of a hash of their content, rows of weight 0 are left out, and repeated rows are

@@ -32,7 +32,7 @@ from rdeepsense.data.splits import row_hashes, validation_fraction
 from rdeepsense.errors import InputError, nearest
 
 # --------------------------------------------------------------------------------------------------
-# Accumulators over rows that are seen once: their moments, and a fair sample
+# One-pass statistics: moments and a random sample
 # --------------------------------------------------------------------------------------------------
 
 
@@ -122,7 +122,7 @@ class Reservoir:
 
 
 # --------------------------------------------------------------------------------------------------
-# The first pass over a table larger than memory: facts that training needs to begin
+# The first pass over a table larger than memory
 #
 # Which side a row is on is decided by a hash of its inputs, or of its group, so equal inputs are
 # never on both sides and no list of them is needed; a bit for each row remembers it.
@@ -329,7 +329,7 @@ def _uniform(hashes: NDArray[np.uint64], seed: int) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Splitting a table in Parquet files: which columns do what, which rows stay in memory
+# Splits of Parquet files: column roles, and rows kept in memory
 # --------------------------------------------------------------------------------------------------
 
 MOST_KEPT = 100_000  # rows of each kind
@@ -518,7 +518,7 @@ def _shaped(y: NDArray[Any], single: bool) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Dividing a table in files among workers that train on it together
+# Shares of the rows for each of several workers
 #
 # A worker takes whole row groups where they can be dealt out so that the largest and the smallest
 # share differ by a twentieth of the mean at most: then each row is read once by one worker. Where

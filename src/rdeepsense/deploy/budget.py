@@ -23,7 +23,7 @@ from rdeepsense.fitting.spec import TrainedNetwork
 from rdeepsense.networks import Architecture, Dense, Own, Periodic, Shape
 
 # --------------------------------------------------------------------------------------------------
-# What a network that was just trained would predict once it is exported
+# Predictions of a trained network after its export
 #
 # It is folded and rounded as an export does it, without the calibration, which is fitted on these
 # very predictions afterwards, and without the guard, which is no part of a comparison.
@@ -57,7 +57,7 @@ def _fitted(trained: TrainedNetwork) -> Fitted:
 
 
 # --------------------------------------------------------------------------------------------------
-# A device's budget: what a model may need there once it is exported as C
+# The budget of a device for a model exported as C
 # --------------------------------------------------------------------------------------------------
 
 KIB = 1024

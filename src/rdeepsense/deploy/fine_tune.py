@@ -40,7 +40,7 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.heads import Params
 
 # --------------------------------------------------------------------------------------------------
-# The eight-bit network in floats: the rounding of the device, with a gradient
+# The int8 network in floats: rounding of the device, with a gradient
 # --------------------------------------------------------------------------------------------------
 
 
@@ -108,7 +108,7 @@ def _round(x: Tensor) -> Tensor:
 
 
 # --------------------------------------------------------------------------------------------------
-# A fitted head with its calibration: what fine-tuning compares networks by
+# A fitted head with its calibration, to compare networks in fine-tuning
 # --------------------------------------------------------------------------------------------------
 
 
@@ -166,7 +166,7 @@ class CalibratedHead:
 
 
 # --------------------------------------------------------------------------------------------------
-# Quantisation-aware fine-tuning, for models whose bytes alone predict too much worse
+# Quantization-aware fine-tuning
 #
 # Float weights are trained through the rounding that the device does: forward the eight-bit network
 # Q, backward as if nothing had been rounded (the straight-through estimator). The aim is the
@@ -273,7 +273,7 @@ def _half_cosine(end: float, step: int) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# The network that an export stores, and what labelled rows say of it
+# Choice of the network that an export stores, on labeled rows
 # --------------------------------------------------------------------------------------------------
 
 

@@ -57,7 +57,7 @@ from rdeepsense.networks.periodic import PeriodicEmbedding
 from rdeepsense.windowing.stream import Smoothing
 
 # --------------------------------------------------------------------------------------------------
-# Weights and biases out of a torch network that is fully connected with ReLU
+# Weights and biases of fully connected ReLU networks in torch
 #
 # An embedding of the inputs may stand before the layers.
 # --------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def before_last(modules: list[nn.Module]) -> list[nn.Module]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The Laplace approximation of a fitted model, folded: see `folded.laplace`
+# Folding of the Laplace approximation; see `LastLayerLaplace`
 # --------------------------------------------------------------------------------------------------
 
 PROBIT = np.pi / 8
@@ -194,7 +194,7 @@ def fold_laplace(
 
 
 # --------------------------------------------------------------------------------------------------
-# From a fitted model to plain dense layers: nothing changes but the rounding
+# Folding of a fitted model into dense layers, exact up to rounding
 #
 # With inputs (x - shift) / scale and targets s y + t, W_1 is divided by the input scale, the rows
 # of the location in the last layer are multiplied by s and t is added to their bias; a temperature
@@ -399,7 +399,7 @@ def _bytes(arrays: Iterable[NDArray[Any]]) -> bytes:
 
 
 # --------------------------------------------------------------------------------------------------
-# From a fitted model whose network is not plain dense layers to a graph of steps
+# Folding of other networks into a graph
 #
 # Scale of targets and calibration go into the last layer, as for dense networks; the batch norms
 # into the weights before them. What the graph says of drawn rows is compared with torch before
@@ -446,7 +446,7 @@ def _compare(body: nn.Module, graph: Graph) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What an adapted model has learnt, put into the last layer of a copy of its network
+# Folding of adaptation into the last layer
 #
 # With phi = [h, 1] and a correction phi^T D of medians (in units of the target's scale) or of
 # calibrated logits, the last layer's W h + b becomes
@@ -570,7 +570,7 @@ def _add(layer: nn.Linear, change: Floats) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# A fitted model folded, whatever its network is: plain dense layers, or else a graph
+# The folded form of any fitted model: dense layers or a graph
 # --------------------------------------------------------------------------------------------------
 
 
@@ -592,7 +592,7 @@ def has_graph(fitted: Fitted) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether a graph's last step reads what the trained last layer reads
+# Check that a graph ends in the trained last layer
 # --------------------------------------------------------------------------------------------------
 
 HIDDEN_ROWS = 4
@@ -615,7 +615,7 @@ def check_hidden(fitted: Fitted, graph: Graph) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# A folded model to its file, which `folded.runtime` reads with numpy alone
+# Writing of folded models; `deploy.folded.file` reads them with numpy alone
 # --------------------------------------------------------------------------------------------------
 
 NARROWED = ("layer.", EMBEDDING, LAPLACE, STEP)  # the arrays that may be float32

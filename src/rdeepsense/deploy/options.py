@@ -19,7 +19,7 @@ from rdeepsense.windowing import Recipe, Windows
 from rdeepsense.windowing.stream import Smoothing
 
 # --------------------------------------------------------------------------------------------------
-# The labelled rows that an export is calibrated on and judged by
+# Labeled rows for the calibration and evaluation of an export
 # --------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +105,7 @@ def _encoded(fitted: Fitted, y: NDArray[Any]) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What can be asked of an export, and what each format takes
+# Options of an export, and those that each format takes
 # --------------------------------------------------------------------------------------------------
 
 FORMATS = ("folded", "c99", "onnx", "package", "web")

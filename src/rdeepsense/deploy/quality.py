@@ -19,7 +19,7 @@ from rdeepsense.fitting.epistemic import quantile
 from rdeepsense.fitting.fitted import Fitted
 
 # --------------------------------------------------------------------------------------------------
-# What an export did to the predictions, measured on labelled rows
+# Change of predictions by an export, on labeled rows
 # --------------------------------------------------------------------------------------------------
 
 Figures = dict[str, float]
@@ -114,7 +114,7 @@ def figures(dist: AnyDistribution, y: NDArray[Any]) -> Figures:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a novelty is worth on rows that a model kept: false alarms, and faults that it tells
+# Quality of a novelty: false alarms and detected faults
 #
 # A fault is put into every row, as `paper.tasks.faults` does it for the benchmarks:
 #
@@ -187,7 +187,7 @@ def false_alarms(surprise: Floats, level: float) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# What an export found out about what it wrote
+# The report of an export
 # --------------------------------------------------------------------------------------------------
 
 

@@ -31,7 +31,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.guard import EMBEDDING_REACH, REACH
 
 # --------------------------------------------------------------------------------------------------
-# Periodic embeddings in 32 bits, operation by operation as the C computes them
+# Periodic embeddings in 32 bits, with the operations of the C
 #
 # Angles are counted in periods, so that whole ones are taken off exactly; a sine is a polynomial of
 # the quarter that is left. No operation but a product and its sum could be fused: where a compiler
@@ -114,7 +114,7 @@ def stored(embedding: Embedding, off: Floats, per: Floats) -> StoredEmbedding:
 
 
 # --------------------------------------------------------------------------------------------------
-# The numbers that go to the device, in the type they are stored in, and what they compute
+# Stored weights, and what they compute
 #
 # Inputs become z = (x - centre) per_scale in float32 on the device; what the float32 centre and
 # per_scale lack of the true ones is put into the first layer, and into an embedding, here.
@@ -311,7 +311,7 @@ def _root(folded: Folded) -> Singles | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Eight-bit integer networks: weights per output channel, activations in steps of each row's own
+# Int8 networks: weights by output channel, activations scaled by row
 #
 # Inputs are 16-bit steps of their own range (an embedding of them is computed in floats, and counts
 # as further inputs), hidden activations bytes, weights whole numbers of at
@@ -623,7 +623,7 @@ def _products(q: NDArray[np.int64], weight: NDArray[np.int8]) -> NDArray[np.int6
 
 
 # --------------------------------------------------------------------------------------------------
-# Refusal of forms that compute in float32 where float32 does not tell a model's values apart
+# Errors for models that need float64
 # --------------------------------------------------------------------------------------------------
 
 
@@ -653,7 +653,7 @@ def refusal(to: str, column: str, about: str = "") -> InputError:
 
 
 # --------------------------------------------------------------------------------------------------
-# The network of a folded model in the type that its weights will be stored in
+# Quantization of a folded model
 # --------------------------------------------------------------------------------------------------
 
 DTYPES = ("float32", "float16", "int8")

@@ -22,7 +22,7 @@ from rdeepsense.refusal import Refusal
 from rdeepsense.uncertainty.novelty import Marginals, Novelty, Units, fit_compact
 
 # --------------------------------------------------------------------------------------------------
-# The threshold that an export refuses by: a reject option's own, or one found at export
+# The reject threshold of an export
 # --------------------------------------------------------------------------------------------------
 
 Reject = RejectOption | float
@@ -78,7 +78,7 @@ class Coded:
 
 
 # --------------------------------------------------------------------------------------------------
-# The compact novelty that an export takes along, and what it is worth
+# The compact novelty of an export, and its quality
 #
 # A model that has one from its fit, or from `fit_novelty`, exports that, and all rows at hand judge
 # it. Otherwise it is that of the rows at hand: each fifth of them is judged by a density of the
@@ -141,7 +141,7 @@ def _crossed(X: NDArray[Any], reading: Reading) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# What an export says of rows beside the guard: `Status.UNSURE` and `Status.UNLIKE`
+# `Status.UNSURE` and `Status.UNLIKE` of an export
 # --------------------------------------------------------------------------------------------------
 
 

@@ -50,7 +50,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.networks.deepsense import FrequencyResponse, RandomRotation, RandomRounding
 
 # --------------------------------------------------------------------------------------------------
-# Which numbers of a value another one consists of, as sizes and strides
+# Sizes and strides of a view of another value
 # --------------------------------------------------------------------------------------------------
 
 
@@ -81,7 +81,7 @@ def strided(read: int, index: Integers) -> Strided | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The steps that a pass has taken so far, and which tensors they made
+# Recorded steps, and the tensors that they made
 # --------------------------------------------------------------------------------------------------
 
 ACCEPTED = (
@@ -146,7 +146,7 @@ def floats(tensor: Tensor) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Recurrent layers of torch as steps: products of the inputs first, then the states
+# Recurrent layers of torch as steps
 # --------------------------------------------------------------------------------------------------
 
 
@@ -211,7 +211,7 @@ def _tensors(given: tuple[Any, ...]) -> list[Tensor]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Layers of torch as steps: what each kind of module does to one row
+# Other layers of torch as steps
 # --------------------------------------------------------------------------------------------------
 
 # Any: what a module returns, a tensor or tuples of them.
@@ -357,7 +357,7 @@ RULES: dict[type[nn.Module], Rule] = {
 
 
 # --------------------------------------------------------------------------------------------------
-# Functions that a forward calls, as steps
+# Functions called by a forward, as steps
 #
 # Functions that only move numbers are run a second time on the numbers' places, which tells what
 # they move where, whatever their arguments.
@@ -478,7 +478,7 @@ def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------
-# Fewer steps that compute the same: batch norms into weights, ReLU into what it follows
+# Simplification: batch norms into weights, ReLU into the step before
 # --------------------------------------------------------------------------------------------------
 
 
@@ -530,7 +530,7 @@ def _used(nodes: tuple[Node, ...], result: int) -> tuple[Node, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A network run once on one row, each layer and function noted as it runs
+# Tracing of a network on one row
 # --------------------------------------------------------------------------------------------------
 
 
@@ -601,7 +601,7 @@ class _Recorder(TorchFunctionMode):
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether a network of windows can be computed interval by interval, and how
+# Computation by interval: whether and how a network of windows allows it
 #
 # The network is traced a second time on a window of one interval: where what its first recurrent
 # layer reads is, interval by interval, what it reads of a whole window, the two are one.

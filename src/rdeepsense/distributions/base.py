@@ -15,7 +15,7 @@ from rdeepsense.arrays import Booleans, Floats, Index
 from rdeepsense.errors import InputError, share
 
 # --------------------------------------------------------------------------------------------------
-# Checks of a distribution's arguments: refusals name the argument, the value, what is accepted
+# Checks of the arguments of distributions
 # --------------------------------------------------------------------------------------------------
 
 Seed = np.random.Generator | int
@@ -94,7 +94,7 @@ def generator(rng: Seed) -> np.random.Generator:
 
 
 # --------------------------------------------------------------------------------------------------
-# Distributions in a notebook: a few of them in figures, and as small bars with a dot
+# Display of distributions in notebooks
 # --------------------------------------------------------------------------------------------------
 
 LINES, BARS = 5, 60
@@ -261,7 +261,7 @@ def concatenate(distributions: Sequence[Kind]) -> Kind:
 
 
 # --------------------------------------------------------------------------------------------------
-# Continuous distributions that are a standard one, shifted and stretched
+# Location-scale distributions
 # --------------------------------------------------------------------------------------------------
 
 

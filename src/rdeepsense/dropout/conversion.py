@@ -29,7 +29,7 @@ from rdeepsense.errors import ConversionError, InputError
 from rdeepsense.heads import Head, Params, head_named
 
 # --------------------------------------------------------------------------------------------------
-# A converted network: dropout while training, one deterministic pass afterwards
+# The converted network
 # --------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +112,7 @@ def describe(value: object) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The layers of a network in the order in which they run
+# Layers of a network in the order of execution
 # --------------------------------------------------------------------------------------------------
 
 DROPOUT_CLASSES: dict[type[nn.Module], type[DropoutLayer]] = {
@@ -220,7 +220,7 @@ def dropout_class_for(name: str, layer: nn.Module) -> type[DropoutLayer]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Conversion of a network to a stochastic one: the two steps of section 3.1
+# Conversion of a network (section 3.1)
 # --------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from rdeepsense import _torch as randomness
 from rdeepsense.errors import ConversionError
 
 # --------------------------------------------------------------------------------------------------
-# Layers that drop parts of their input while training
+# Dropout layers
 #
 #     z ~ Bernoulli(1 - drop_prob),  y = (x * z) W + b                              (equation 2)
 #
@@ -100,7 +100,7 @@ class DropoutConv2d(DropoutLayer, nn.Conv2d):
 
 
 # --------------------------------------------------------------------------------------------------
-# Recurrent layers with one dropout mask per sequence (Gal & Ghahramani 2016, section 4)
+# Recurrent layers with one mask per sequence (Gal & Ghahramani 2016, section 4)
 #
 # GRU: r, u = sigmoid((x_t * z_x) W + (h_{t-1} * z_h) U),   n = tanh(.. + r ((h_{t-1} * z_h) U))
 #            h_t = (1 - u) n + u h_{t-1}

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Checks of an estimator's X: scikit-learn's own, windows beside tables, categories as codes
+# Checks of X: scikit-learn's checks, windows, categories as codes
 # --------------------------------------------------------------------------------------------------
 
 EXACT = 2.0**53  # whole numbers below are told apart as float64
@@ -272,11 +272,7 @@ def _remember(estimator: BaseEstimator, names: Sequence[str | int]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What all estimators share: prediction, intervals, evaluation, saving, display
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# A fitted model in a notebook: its figures, and a small calibration curve of the rows it keeps
+# Display of a fitted model in a notebook
 # --------------------------------------------------------------------------------------------------
 
 SIDE = 150  # pixels
@@ -343,7 +339,7 @@ def _points(x: Floats, y: Floats) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The base of all estimators: scikit-learn's conventions around a fitted model
+# The base class of all estimators
 # --------------------------------------------------------------------------------------------------
 
 Files = str | os.PathLike[str] | ParquetTable
@@ -590,9 +586,9 @@ class DistributionEstimator(BaseEstimator):
         go was chosen on groups that were left out, where `fit` had `groups`; without, the trained
         weights count as 200 rows, and the variance stays.
 
-        Labels that contradict everything do bounded harm: `adaptation.numbers` and
-        `adaptation.classes` say how much. No rows give the model itself. To adapt an adapted model
-        is to go on. `save` keeps what was learnt. Thresholds of conformal prediction are left out;
+        Labels that contradict everything do bounded harm: the module `adaptation.corrections` has
+        the bounds. No rows give the model itself. To adapt an adapted model is to go on.
+        `save` keeps what was learnt. Thresholds of conformal prediction are left out;
         `conformalise` finds new ones.
         """
         check_is_fitted(self)
@@ -664,7 +660,7 @@ class DistributionEstimator(BaseEstimator):
     def novelty(self, X: ArrayLike) -> Floats:
         """Return how unlike the known rows each row is: the share of held-out rows less so.
 
-        Above 0.95 is a row that is stranger than 95 % of them; see `epistemic.novelty` for the
+        Above 0.95 is a row that is stranger than 95 % of them; see `uncertainty.novelty` for the
         formula. It needs `fit_novelty`, is a score of the inputs alone, and is kept by `save`.
         """
         check_is_fitted(self)

@@ -1,4 +1,4 @@
-"""Estimators of networks: parameters, `fit`, and the faces of regressors and classifiers."""
+"""Estimators of networks: parameters, `fit`, and the methods of regressors and classifiers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rdeepsense.modelfile.tensors import Header, Tensors
 from rdeepsense.networks import Architecture, architecture_of
 
 # --------------------------------------------------------------------------------------------------
-# The argument of estimators whose calibration can be chosen
+# The parameter `calibrate`
 # --------------------------------------------------------------------------------------------------
 
 
@@ -62,7 +62,7 @@ class CalibratedEstimator(DistributionEstimator):
 
 
 # --------------------------------------------------------------------------------------------------
-# The two efforts of a fit: what stands for "auto" when nothing is to be searched
+# The parameter `effort`: what "auto" means for each
 # --------------------------------------------------------------------------------------------------
 
 EFFORTS = ("full", "quick")
@@ -90,7 +90,7 @@ def settled(name: str, value: Any, effort: str) -> Any:  # Any: whatever the arg
 
 
 # --------------------------------------------------------------------------------------------------
-# The predictions of a regressor and of a classifier
+# Prediction methods of regressors and classifiers
 # --------------------------------------------------------------------------------------------------
 
 
@@ -209,7 +209,7 @@ def as_regression(dist: AnyDistribution) -> RegressionDistribution:
 
 
 # --------------------------------------------------------------------------------------------------
-# The arguments that all methods of networks share, and what they specify together
+# Parameters of all methods with networks, and their specification
 # --------------------------------------------------------------------------------------------------
 
 

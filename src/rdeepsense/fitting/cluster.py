@@ -34,9 +34,9 @@ from rdeepsense.training.checkpoint import Checkpoint, fingerprint
 from rdeepsense.training.workers import JointCheckpoint, Peers
 
 # --------------------------------------------------------------------------------------------------
-# A training that several workers do together: all that each of them needs to know
+# The specification of a joint training
 #
-# Each of W workers opens the files itself, reads its share of the rows (`data.shares`) within the
+# Each of W workers opens the files itself, reads its share of the rows (`data.stream`) within the
 # budget of memory, which is each one's own, and takes B / W of the B rows of every batch. Networks,
 # validation rows, number of steps and learning rates are those of a training in one process; with
 # one worker so are the rows, their order and the masks, and the result is the same to the bit.
@@ -148,7 +148,7 @@ def joint_schedule(schedule: Schedule, workers: int, smallest: int) -> Schedule:
 
 
 # --------------------------------------------------------------------------------------------------
-# The progress of workers elsewhere on the display of the process that asked for the fit
+# Progress of remote workers on the local display
 # --------------------------------------------------------------------------------------------------
 
 LOOK_EVERY = 0.5  # seconds
@@ -222,7 +222,7 @@ def _show(ray: Any, board: Any, display: Progress, title: str, over: threading.E
 
 
 # --------------------------------------------------------------------------------------------------
-# A joint training as a run of Ray Train: workers, their checkpoints, and lost ones started again
+# Joint training with Ray Train: workers, checkpoints, restarts
 #
 # Ray starts the workers, connects them (gloo, or NCCL between GPUs), keeps the last checkpoint in
 # the run's storage and, where a worker is lost, starts all of them again from it. The run is named
@@ -409,7 +409,7 @@ def reason_of(error: Exception) -> Exception:
 
 
 # --------------------------------------------------------------------------------------------------
-# Training on Parquet files by workers of a Ray cluster, each on its share of the rows
+# Training on Parquet files with a Ray cluster
 # --------------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ from rdeepsense.uncertainty.novelty import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Rows unlike those trained on: the compact novelty that every form of a model flags them by
+# Novelty of inputs: the density for `Status.UNLIKE`
 #
 # Every fit learns a density of the inputs, of some thousand rows at most. A row is `Status.UNLIKE`
 # whose surprise is above the 0.99 quantile of rows that the density did not see:
@@ -246,7 +246,7 @@ def quantile(surprise: Floats, level: float) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# The epistemic part of a single pass: how little the model knows about a row
+# Epistemic variance of a single pass
 #
 # The variance head is trained on residuals around a MASKED mean, so it learns the noise of the data
 # and the variance of the masks together. The noise alone is what is left without the masks':

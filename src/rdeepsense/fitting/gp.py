@@ -22,7 +22,7 @@ from rdeepsense.distributions import Categorical, Gaussian, concatenate
 from rdeepsense.errors import require
 
 # --------------------------------------------------------------------------------------------------
-# Fitted Gaussian processes: plain tensors and the formulas that predict from them
+# Fitted Gaussian processes: tensors and prediction formulas
 #
 # Several outputs share the kernel and the factorisation: given both, an output costs one more
 # column of weights, and its variance (on the standardised scale) is that of all the others.
@@ -183,7 +183,7 @@ def factor(matrix: Tensor) -> Tensor:
 
 
 # --------------------------------------------------------------------------------------------------
-# The kernel and noise of gpytorch that a Gaussian process learns, and its schedule
+# Kernel, noise and training schedule of a Gaussian process (gpytorch)
 #
 # Everything is in float64: the matrices are close to singular wherever the data is nearly
 # noise-free.
@@ -250,7 +250,7 @@ class Prior:
 
 
 # --------------------------------------------------------------------------------------------------
-# Learning the hyper-parameters of an exact Gaussian process, with gpytorch
+# Hyperparameters of an exact Gaussian process, with gpytorch
 #
 # The record's `loss` is the negative log marginal likelihood per row and output.
 # --------------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def learn_exact(
 
 
 # --------------------------------------------------------------------------------------------------
-# Learning kernel, noise and inducing points of a Gaussian process by variational inference
+# Variational training of kernel, noise and inducing points
 #
 # The record's `loss` is the mean over the last batches of what is minimised, per row and output.
 # --------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from rdeepsense.networks.deepsense import AXES
 from rdeepsense.windowing.recipe import Recipe
 
 # --------------------------------------------------------------------------------------------------
-# The architectures among which `hidden="auto"` chooses for windows (rows, time, channels)
+# Architectures of `hidden="auto"` for windows (rows, time, channels)
 #
 # The plainest network, dense layers on the flattened window, stands beside DeepSense networks of
 # two or three sizes, larger where windows are many. What DeepSense must be told is guessed:
@@ -130,7 +130,7 @@ def _usual(length: int, rate: float | None) -> list[int]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The architectures among which `hidden="auto"` chooses, by the rows and inputs of a table
+# Architectures of `hidden="auto"` for tables, by rows and inputs
 #
 # Wider and deeper networks pay where rows are many. Periodic embeddings of the inputs pay where the
 # target bends sharply with single inputs; their frequencies' spread says how sharply.
@@ -172,7 +172,7 @@ def wider(architecture: Architecture, rows: int) -> tuple[Architecture, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The architectures among which a fit under a budget chooses: from very small up to what fits
+# Architectures of a fit under a budget
 #
 # Dense layers of every width on the ladder that fits, and periodic embeddings with the widest
 # layers that fit beside them; embeddings are made smaller only where wide layers have no room

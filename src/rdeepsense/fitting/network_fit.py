@@ -57,11 +57,7 @@ from rdeepsense.heads import head_named
 from rdeepsense.windowing.stream import Smoothing, prior_of
 
 # --------------------------------------------------------------------------------------------------
-# Fits with groups: what each network predicts for the groups that it never saw
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# Groups that were left out at `fit`, as the streams that a new group's rows would be
+# Held-out groups as streams of a new group
 # --------------------------------------------------------------------------------------------------
 
 
@@ -107,7 +103,7 @@ def left_out_streams(
 
 
 # --------------------------------------------------------------------------------------------------
-# How the decisions of a stream are taken together, found on groups that were left out
+# Smoothing of decisions, fitted on held-out groups
 #
 # Windows of a log stand in the order of time within their recording. Each group was predicted by a
 # network that did not see it, so its recordings are streams of a new person, with the truth.
@@ -148,11 +144,11 @@ def unbroken(index: Integers, run: Integers) -> list[slice]:
 
 
 # --------------------------------------------------------------------------------------------------
-# One bank of the winner, in which each network has a fold of whole groups hidden from it
+# Cross-validation of the chosen candidate over groups, in one bank
 #
 # Rows held out at random make intervals honest for rows of known groups. For a new one, the winner
 # is trained once more as K = min(groups, 8) networks side by side (3 in a quick fit of DeepSense),
-# each without a K-th of the groups (`folds.fold_weights`), and each row is predicted by the network
+# each without a K-th of the groups (`fold_weights`), and each row is predicted by the network
 # that did not see its group. The networks are kept at the step whose NLL on hidden groups is least
 # on average, and the model itself is then trained on all groups up to that step. It costs one
 # training of K networks and one of one.
@@ -257,7 +253,7 @@ def _noted(trained: TrainedModel, why: str, **more: bool) -> TrainedModel:
 
 
 # --------------------------------------------------------------------------------------------------
-# A fit of networks, from specification and rows to the fitted model
+# The fit, from specification and rows to a fitted model
 # --------------------------------------------------------------------------------------------------
 
 

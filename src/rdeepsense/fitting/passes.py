@@ -21,7 +21,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.uncertainty import Laplace, features
 
 # --------------------------------------------------------------------------------------------------
-# The forward passes of one prediction: a single one, sampled ones, or those of an ensemble
+# Forward passes of a prediction: single, sampled, or an ensemble
 # --------------------------------------------------------------------------------------------------
 
 # Rows (times samples) of one pass, which bounds the memory whatever the rows. A window is many
@@ -169,7 +169,7 @@ def choose_device(device: str) -> torch.device:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the last layer of a network reads, and what its training rows tell about the last layer
+# Inputs of the last layer, and their information matrix on training rows
 #
 # phi is the last hidden layer's numbers and a 1. Laplace's matrix also has the inputs, whose rows
 # and columns are left out of the information. Where phi has more than 128 numbers they are

@@ -16,7 +16,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.heads import head_named
 
 # --------------------------------------------------------------------------------------------------
-# Choosing head, alpha and dropout: the whole grid is trained as one bank, then compared
+# Candidates of a search: heads, alphas and drop probabilities
 #
 # The judge is the validation NLL after calibration, in the target's own units; the deviation area
 # is reported and never judges, because a badly fitting model can have a small one (reading: section
@@ -108,7 +108,7 @@ def _is_heavy(trial: Trial) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a network takes on the device that it is for
+# Resources that a network needs on its device
 # --------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +125,7 @@ class Need:
 
 
 # --------------------------------------------------------------------------------------------------
-# The Pareto front: networks than which no other is better in one thing and as good in all
+# The Pareto front of trained networks
 # --------------------------------------------------------------------------------------------------
 
 
@@ -145,7 +145,7 @@ def front(points: Sequence[Sequence[float]]) -> list[int]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The records of training and selection that a model keeps
+# Records of training and selection in a model
 # --------------------------------------------------------------------------------------------------
 
 Json = dict[str, Any]  # Any: whatever JSON holds

@@ -64,7 +64,7 @@ from rdeepsense.networks import Architecture, name_of
 from rdeepsense.training import Schedule
 
 # --------------------------------------------------------------------------------------------------
-# The candidates tried so far, and which of them leads
+# Candidates so far, and the best of them
 # --------------------------------------------------------------------------------------------------
 
 
@@ -114,7 +114,7 @@ class Leaderboard:
 
 
 # --------------------------------------------------------------------------------------------------
-# The search for how long to train a winner
+# Search for the length of training
 #
 # One whose best step came late is trained for three times the epochs, and again, while that pays:
 # targets with little noise need it. One whose best step came early is trained for half of them, on
@@ -186,7 +186,7 @@ class LengthSearch:
 
 
 # --------------------------------------------------------------------------------------------------
-# The first stage of a fit that chooses its network: every architecture on a few steps
+# Choice of the architecture, with few training steps each
 #
 # Each architecture of the ladder is trained as a small bank (three drop probabilities, the first
 # head, one alpha) for a third of the usual length and judged as everything else is: by calibrated
@@ -440,7 +440,7 @@ def best_of(found: Sequence[tuple[TriedArchitecture, Judgement]]) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Choosing a network for windows by groups that it has not seen
+# Choice of a network for windows, by held-out groups
 #
 # Windows of one person are alike, and a few people held out may be easy ones. So every candidate is
 # trained as a bank of folds over whole groups, and judged by the mean over groups of each group's
@@ -649,7 +649,7 @@ def _last_length(trainer: Trainer, means: Means) -> Length | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Choosing among candidates in one of two ways: on validation rows, or by cross-validation
+# Choice of a candidate: on validation rows or by cross-validation
 #
 # With validation rows in plenty, every candidate is trained once and judged on them. With few, the
 # grid is cross-validated in one bank (a member sees the rows of its folds through weights of 0 and
@@ -657,11 +657,11 @@ def _last_length(trainer: Trainer, means: Means) -> Length | None:
 # is trained once more on all rows, up to that step.
 #
 # Either way the first head spans the whole grid and a further one only the leader's drop
-# probability, and the winner is then tried at other lengths of training (`length_search`). Where
-# the network is open too, it is chosen first (`architecture_search`), and the grid is what that
+# probability, and the winner is then tried at other lengths of training (`LengthSearch`). Where
+# the network is open too, it is chosen first (`choose_architecture`), and the grid is what that
 # leaves; of few rows, one small bank of the smallest network is the whole search. Networks for
 # windows are judged on validation rows, however few: folds would cost too much. Where windows have
-# groups, folds of groups judge, at a bounded cost (`group_choice`).
+# groups, folds of groups judge, at a bounded cost (`choose_by_groups`).
 # --------------------------------------------------------------------------------------------------
 
 # Of the rows: with a fifth held out, training on them too gains 0.01 nats; with a tenth, nothing.
@@ -887,7 +887,7 @@ class _Folds:
 
 
 # --------------------------------------------------------------------------------------------------
-# Choosing on a sample where rows are many: the winner alone is trained on all of them
+# Search on a sample of a large table
 #
 # Which network, head, alpha, dropout and length are best is told by 50,000 rows as well as by
 # millions, in a fraction of the time. The sample's rows train or validate as they do in the whole.

@@ -21,10 +21,10 @@ from rdeepsense.networks import Architecture, Shape
 from rdeepsense.scoring import BrierScore, ScoringRule
 
 # --------------------------------------------------------------------------------------------------
-# What a fit must know of the device that its network is for, without knowing any device
+# Requirements of a device on its network
 #
 # A budget counts what a network would need once exported, and predicts as the exported network
-# would. The rooms that export lie above this one; the user's own object brings them in.
+# would. The packages that export are in higher layers; the budget object calls them.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -73,7 +73,7 @@ class DeviceBudget(Protocol):
 
 
 # --------------------------------------------------------------------------------------------------
-# The specification of a fit of networks: all that it needs to know beside its rows
+# The specification of a fit of networks
 # --------------------------------------------------------------------------------------------------
 
 CPU = torch.device("cpu")

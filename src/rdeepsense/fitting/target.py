@@ -26,7 +26,7 @@ from rdeepsense.heads import Scaling
 from rdeepsense.modelfile.schema import labels_of
 
 # --------------------------------------------------------------------------------------------------
-# Targets, numbers with units or classes: encoded for a fit and brought back afterwards
+# Targets: encoding of y and conversion back to its units
 # --------------------------------------------------------------------------------------------------
 
 Encoded = NDArray[Any]  # float64 numbers, or int64 class numbers
@@ -184,7 +184,7 @@ def _labels(y: ArrayLike | None, rows: int) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Warnings of columns whose numbers make a poor model: far too large or small, or a few far out
+# Warnings about columns with extreme values
 # --------------------------------------------------------------------------------------------------
 
 SMALL, LARGE = 1e-30, 1e30  # float32 ends at 1e-38 and 3e38

@@ -41,7 +41,7 @@ from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
 # --------------------------------------------------------------------------------------------------
-# Further holes in training rows: where values lack by chance, any row might have lacked them
+# Additional missing values in training rows
 #
 # A column that lacks a value in a few rows teaches a network little of what that means, and its
 # intervals are too narrow there. So each row is also trained on with holes drawn anew, at the rate
@@ -116,11 +116,7 @@ def _tells(lacking: Booleans, values: Floats) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# The trainer: banks of networks on the rows of a fit, cross-validation and calibration
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# The record of groups that were left out: networks, and what each said of groups it never saw
+# Predictions of networks for held-out groups
 #
 # A new person or a new sensor is unlike all rows that were trained on, but it is like a group that
 # was left out of a training. So whatever is to be true of a new group is learnt from these rows:
@@ -181,7 +177,7 @@ def alike(weight: Floats, group: NDArray[Any]) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Training the candidates of one fit and judging them on rows they did not train on
+# The trainer
 # --------------------------------------------------------------------------------------------------
 
 ROWS_AN_INPUT, MOST_FEW_ROWS = 20, 1_000  # fewer are few for so many inputs
@@ -511,7 +507,7 @@ def default_learning_rate(network: nn.Module) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# Banks that do not depend on each other, each trained where an engine puts it
+# Independent banks, distributed by an engine
 #
 # A piece of work is a trainer on rows in memory and what to do with it. It comes to the same bits
 # wherever it runs: seeds are in the specification, and the number of threads does not enter.
@@ -564,7 +560,7 @@ def spread_banks(
 
 
 # --------------------------------------------------------------------------------------------------
-# Cross-validation inside one bank: weights of 0 and 1 hide from a network what it is judged on
+# Cross-validation in one bank, by weights of 0 and 1
 # --------------------------------------------------------------------------------------------------
 
 

@@ -31,7 +31,7 @@ from rdeepsense.status import Status
 from rdeepsense.uncertainty.novelty import RowNovelty
 
 # --------------------------------------------------------------------------------------------------
-# One row with its inputs by name: a dictionary, or a Series of pandas
+# One row of named inputs: a dictionary or a Series of pandas
 # --------------------------------------------------------------------------------------------------
 
 
@@ -67,7 +67,7 @@ def in_order(x: Any, names: Sequence[str] | None) -> Any:  # Any: whatever `pred
 
 
 # --------------------------------------------------------------------------------------------------
-# What the alarm compares a stream with: rows that the model was not fitted to
+# References of the drift alarm: rows that the model was not fitted to
 #
 # Inputs are compared by their surprise, where `fit_novelty` was called, with the rows that it held
 # out. Labels are compared by how far out they lie, with the validation rows that the model kept. A
@@ -97,7 +97,7 @@ def alarms(run: RowPass, target: Numbers | Classes, settings: Settings) -> dict[
 
 
 # --------------------------------------------------------------------------------------------------
-# A model in a stream: predict a row, observe its label when it comes, go on
+# The live model: predict a row, observe its label, continue
 # --------------------------------------------------------------------------------------------------
 
 Rows = Callable[[Any], NDArray[Any]]  # a table of one row, checked as `predict` checks it

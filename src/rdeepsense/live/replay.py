@@ -19,7 +19,7 @@ from rdeepsense.live.live import Live
 from rdeepsense.live.targets import LEAST, inside
 
 # --------------------------------------------------------------------------------------------------
-# One row judged: how far off a prediction was, and whether its interval or set held the truth
+# Score of one row: error, and whether its interval contains the label
 # --------------------------------------------------------------------------------------------------
 
 Four = tuple[float, float, float, float]  # error, held, width, NLL
@@ -114,7 +114,7 @@ class JudgedClasses:
 
 
 # --------------------------------------------------------------------------------------------------
-# A stream that has been: what a model would have said of each row, as it was and learning on
+# Replay of a recorded stream: the frozen and the live model
 #
 # Each row is predicted before its own label comes. Four ways stand beside each other:
 #

@@ -97,7 +97,7 @@ class Settings:
 
 
 # --------------------------------------------------------------------------------------------------
-# The network pass of a live model: a row's distribution, and what its last layer reads
+# The network pass: distribution and last-layer inputs of a row
 # --------------------------------------------------------------------------------------------------
 
 
@@ -144,7 +144,7 @@ class RowPass:
 
 
 # --------------------------------------------------------------------------------------------------
-# All that a live model has learnt from its stream, and the step from one row to the next
+# The learned state of a live model, and its update by one row
 # --------------------------------------------------------------------------------------------------
 
 
@@ -193,7 +193,7 @@ class State:
 
 
 # --------------------------------------------------------------------------------------------------
-# The file of a live model's state: whole or not at all, and read with suspicion
+# The file of the state: written atomically, verified when read
 #
 # Covariances are packed as their upper triangles in single precision, which is all that the running
 # state holds: 8.6 kB for 64 features and the 1. Rows that wait for labels are kept with what was

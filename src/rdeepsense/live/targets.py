@@ -26,7 +26,7 @@ from rdeepsense.fitting.target import ClassTarget
 from rdeepsense.status import Status
 
 # --------------------------------------------------------------------------------------------------
-# What a live model says about one row, and what it keeps of the row until its label comes
+# The prediction for one row, and what is stored until its label arrives
 # --------------------------------------------------------------------------------------------------
 
 Interval = tuple[Floats, Floats]
@@ -59,7 +59,7 @@ class Pending:
 
 
 # --------------------------------------------------------------------------------------------------
-# A live model of numbers: distributions moved and stretched, intervals stretched once more
+# Live regression: shifted and widened distributions, tracked intervals
 #
 # With the frozen distribution's median M and the mixture's shift m and factor f
 # (`adaptation.rates`),
@@ -187,7 +187,7 @@ def _median(dist: RegressionDistribution) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A live model of classes: the filters correct logits, and a set is tracked instead of an interval
+# Live classification: corrected logits, tracked prediction sets
 #
 # The frozen model's logits are the logarithms of its calibrated probabilities. An expert adds its
 # shift and divides by its stretch, as a temperature; the prediction is the mixture of their

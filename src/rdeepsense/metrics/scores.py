@@ -22,7 +22,7 @@ from rdeepsense.distributions.base import finite, floats
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# Checks of a metric's arguments: refusals name the argument, the value and what is accepted
+# Checks of the arguments of metrics
 # --------------------------------------------------------------------------------------------------
 
 
@@ -68,7 +68,7 @@ def truth_of(dist: AnyDistribution, y: npt.ArrayLike) -> Floats | Integers:
 
 
 # --------------------------------------------------------------------------------------------------
-# Metrics of distributions over classes
+# Metrics of classification
 # --------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +157,7 @@ def per_output(metric: Metric, dist: AnyDistribution, y: npt.ArrayLike) -> Float
 
 
 # --------------------------------------------------------------------------------------------------
-# Metrics of distributions over numbers, and of their calibration
+# Metrics of regression, and of its calibration
 # --------------------------------------------------------------------------------------------------
 
 # The paper's levels (section 4.4): 90 % is not among them.
@@ -280,7 +280,7 @@ def curve_area(levels: Floats, observed: Floats, signed: bool) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Metrics of a score by which rows are refused, or two kinds of rows told apart
+# Metrics of scores that reject rows or separate two kinds of rows
 #
 # A score is one number per row, larger where a model is less sure. The area under the risk-coverage
 # curve judges it by the losses of the rows kept (Geifman & El-Yaniv 2017), the AUROC by how well it

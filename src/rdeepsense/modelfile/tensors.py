@@ -1,7 +1,7 @@
-"""The file a model is kept in: safetensors with a JSON header, checked by SHA-256.
+"""The model file: safetensors with a JSON header, verified by SHA-256.
 
-This room knows header and tensors only; what they mean is the estimators' business. Nothing in a
-file is ever executed. `container` reads it and bounds what it takes.
+This module knows a header and tensors only; `fitting.store` knows their meaning. Nothing in a file
+is ever executed. `container` reads the file and limits the memory that this takes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# Layers that need to know how the inputs were standardised
+# Layers that need the standardization of the inputs
 # --------------------------------------------------------------------------------------------------
 
 
@@ -33,7 +33,7 @@ def tell_units(network: nn.Module, shift: Floats, scale: Floats) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The protocol of architectures: what a network looks like before its data is known
+# The protocol of architectures
 # --------------------------------------------------------------------------------------------------
 
 Shape = tuple[int, ...]  # of one row: (features,), or (time, channels) of a window

@@ -64,7 +64,7 @@ class FrequencyResponse(nn.Module):
 
 
 # --------------------------------------------------------------------------------------------------
-# A random rotation of the sensors in training: a phone sits differently on every body
+# Random rotation of the sensors in training, for any orientation of a phone
 # --------------------------------------------------------------------------------------------------
 
 AXES = 3
@@ -129,7 +129,7 @@ def _moved(points: Tensor, vector: Tensor) -> Tensor:
 
 
 # --------------------------------------------------------------------------------------------------
-# Rounding of the sensors in training: a browser gives acceleration in steps of 0.1 m/s2
+# Rounding of the sensors in training, as browsers round acceleration
 # --------------------------------------------------------------------------------------------------
 
 

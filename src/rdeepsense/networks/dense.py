@@ -56,7 +56,7 @@ def dense(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
 
 
 # --------------------------------------------------------------------------------------------------
-# Dense layers on windows: every sample of every channel is an input of its own
+# Dense layers on flattened windows
 # --------------------------------------------------------------------------------------------------
 
 

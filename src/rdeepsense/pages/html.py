@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 # --------------------------------------------------------------------------------------------------
-# A table of text, which the terminal, the page and the Markdown file each show in their way
+# Tables of text, for terminal, HTML and Markdown
 # --------------------------------------------------------------------------------------------------
 
 
@@ -34,7 +34,7 @@ class TextTable:
 
 
 # --------------------------------------------------------------------------------------------------
-# Figures as the text of a table's cell
+# Numbers as the text of table cells
 # --------------------------------------------------------------------------------------------------
 
 NONE = "–"
@@ -101,7 +101,7 @@ def short(value: float) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Tables and pages as HTML that needs nothing but itself: no network, and scripts only to sort
+# Tables and pages as self-contained HTML
 # --------------------------------------------------------------------------------------------------
 
 STYLE = """

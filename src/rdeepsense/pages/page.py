@@ -11,7 +11,7 @@ from rdeepsense.pages.html import SORTING, Markup, TextTable, page, table
 from rdeepsense.pages.pictures import SCHEME, Picture, svgs
 
 # --------------------------------------------------------------------------------------------------
-# What a report is made of: sections of text, tables and pictures, in the order of reading
+# Sections of a report: text, tables and pictures
 # --------------------------------------------------------------------------------------------------
 
 
@@ -71,7 +71,7 @@ class Section:
 
 
 # --------------------------------------------------------------------------------------------------
-# The report of a reproduction as one page of HTML that needs nothing but itself
+# The report of a reproduction as a self-contained HTML page
 # --------------------------------------------------------------------------------------------------
 
 STYLE = (

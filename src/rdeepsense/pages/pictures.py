@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# A figure as files
+# Figures as files
 # --------------------------------------------------------------------------------------------------
 
 DPI = 180
@@ -48,7 +48,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Colours, line styles and markers of the methods, the same in every figure
+# Colors, line styles and markers of the methods
 #
 # Colours are Okabe and Ito's, one for each family. Line style and marker say the same a second
 # time, so that the figures can be read in grey as well.
@@ -123,7 +123,7 @@ def representatives(names: Iterable[str]) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A picture is a few panels: one figure in the files, panels that reflow in the page
+# Panels: one figure in files, separate pictures in pages
 #
 # In the page every panel is a separate <svg>, so that three of them stand side by side on a desk
 # and below each other on a phone, at the same size of letters. Colours become CSS variables there
@@ -337,7 +337,7 @@ def inline_svg(figure: Figure, label: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The forms of a model side by side: time, weights and energy of one prediction
+# The forms of a model: time, size and energy of one prediction
 # --------------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from rdeepsense.engines import Engine, Failure
 from rdeepsense.errors import InputError, RDeepSenseError
 
 # --------------------------------------------------------------------------------------------------
-# The machine and the versions that figures come from
+# The machine that figures were computed on
 # --------------------------------------------------------------------------------------------------
 
 
@@ -48,7 +48,7 @@ VERSION = f"{rdeepsense.__version__}.{REVISION}"
 
 
 # --------------------------------------------------------------------------------------------------
-# The file of a finished cell: whole, with a checksum, and set aside where it is damaged
+# The file of a finished cell, with a checksum
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
@@ -112,7 +112,7 @@ def _set_aside(path: Path) -> Path:
 
 
 # --------------------------------------------------------------------------------------------------
-# Cells as pieces of work for an engine: whoever runs a cell writes its file
+# Cells as pieces of work for an engine; the worker writes the file
 #
 # The folder has the same path on every machine that takes part. A cell that is finished is in its
 # file before anybody is told so: nothing that is lost afterwards, the worker, its machine or the

@@ -23,11 +23,11 @@ from rdeepsense.paper.scores import (
 from rdeepsense.paper.study import ALPHAS, MEMBERS, SAMPLES, TASKS
 
 # --------------------------------------------------------------------------------------------------
-# The measurements on one task, and how sure one can be of a difference
+# Measurements on one task, and the significance of differences
 #
 # Two methods are scored on the same test rows and trained from the same seeds, so the standard
-# error of a difference is that of paired values (`seeds`). What its 95 % interval leaves open is
-# not decidable.
+# error of a difference is that of paired values (`paper.scores`). What its 95 %
+# interval leaves open is not decidable.
 # --------------------------------------------------------------------------------------------------
 
 YES, NO, OPEN = "yes", "no", "not decidable"
@@ -167,9 +167,9 @@ def _gaps(own: Mapping[str, Values], theirs: Mapping[str, Values], figure: str) 
 
 
 # --------------------------------------------------------------------------------------------------
-# Rules that decide claims; each takes the evidence of a task and gives a finding
+# Rules that decide claims from the results of a task
 #
-# A difference is clear where its 95 % interval does not hold 0 (`evidence`).
+# A difference is clear where its 95 % interval does not hold 0 (`INTERVAL`).
 # --------------------------------------------------------------------------------------------------
 
 Rule = Callable[[Evidence], Finding]
@@ -392,7 +392,7 @@ def settled(verdict: str, measured: str, why: str) -> Rule:
 
 
 # --------------------------------------------------------------------------------------------------
-# The claims of sections 4.4 to 4.6 of the paper, each with the rule that decides it here
+# The claims of sections 4.4 to 4.6 of the paper, with their rules
 # --------------------------------------------------------------------------------------------------
 
 RDS = "RDeepSense-paper"

@@ -29,7 +29,7 @@ from rdeepsense.plot.figures import Slice
 from rdeepsense.windowing import Windows, windows
 
 # --------------------------------------------------------------------------------------------------
-# A simulated sensor, fitted and compared with its known truth
+# A fit of the simulated sensor, compared with the known distribution
 # --------------------------------------------------------------------------------------------------
 
 PASSES = 10
@@ -145,7 +145,7 @@ def _slice(model: RDeepSenseRegressor, seed: int) -> Slice:
 
 
 # --------------------------------------------------------------------------------------------------
-# The page that `rdeepsense demo --web` shows: activities of simulated users, live
+# The page of `rdeepsense demo --web`: activities of simulated users
 # --------------------------------------------------------------------------------------------------
 
 USERS, TEST_USERS = 12, 6

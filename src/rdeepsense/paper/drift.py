@@ -39,7 +39,7 @@ from rdeepsense.reporting.replay import charts
 from rdeepsense.status import Status
 
 # --------------------------------------------------------------------------------------------------
-# The real data of the studies: a folder with `gassen`, `har` and `bpest`, as arrays
+# The data of the studies: a folder with `gassen`, `har` and `bpest`
 #
 # gassen/uci270_drift.parquet   batch, gas (1 to 6), ppm, and 8 features of each of 16 sensors
 # har/hapt.parquet              user, experiment, segment, label, ax to az, gx to gz
@@ -96,7 +96,7 @@ def pressure_windows(folder: Path) -> tuple[Rows, Rows, Integers]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What one seed of a study found: scores by way and labels, and one stream row by row
+# Results of one seed of a study
 # --------------------------------------------------------------------------------------------------
 
 SHOWN = ("frozen", "live")
@@ -172,7 +172,7 @@ def _joined(parts: Sequence[Told], name: str) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Gas sensors that drift: a model of batches 1 to 6 in the stream of batches 8 and 9
+# Gas sensors that drift: trained on batches 1 to 6, streamed 8 and 9
 #
 # A label for every row and for every tenth. Rows come batch by batch, in random order within a
 # batch. What a live model learns by is what `fit` chooses by replaying each training batch as a
@@ -248,7 +248,7 @@ def study_gas(folder: Path, seed: int) -> DriftTrial:
 
 
 # --------------------------------------------------------------------------------------------------
-# People and records never trained on, before and after a few of their labels
+# People and records outside the training set, before and after a few labels
 #
 # Activity: UCI HAPT, 24 users to train and choose on, 6 to judge by; 216 numbers of each window of
 # 240 samples (means and deviations of its spectra), dense layers. Windows to train on overlap, and
@@ -369,7 +369,7 @@ def bpest_people(folder: Path, by_record: bool = False) -> People:
 
 
 # --------------------------------------------------------------------------------------------------
-# Groups never trained on: adapted by their first labels, and live in a stream of their own
+# New groups: adapted by their first labels, and in a live stream
 #
 # Whatever is labelled for the largest k is left out of the test for every k, so that figures
 # compare. How far adaptation may go, and the calibration, are chosen on the training groups alone:
@@ -489,7 +489,7 @@ def _figures(parts: list[AnyDistribution], truth: Rows) -> dict[str, float]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Cells: one seed of one study, each a JSON file that is there when it is done
+# Cells: one seed of one study each
 #
 # As with `benchmark uci`, a cell is known by everything that its figures follow from, and its file
 # name carries a hash of that.
@@ -619,7 +619,7 @@ def run_cells(
 
 
 # --------------------------------------------------------------------------------------------------
-# From finished cells to the results of the studies: means over seeds, as records and as tables
+# Results of the studies from finished cells: means over seeds
 # --------------------------------------------------------------------------------------------------
 
 MEANS = ("error", "accuracy", "coverage", "width", "nll")
@@ -732,7 +732,7 @@ def _cell(name: str, figure: Figure | None) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The page of the studies in life: a table for each, and one replayed stream over time
+# The page of the drift studies
 # --------------------------------------------------------------------------------------------------
 
 WAYS = {

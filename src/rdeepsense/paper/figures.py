@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# The alpha study (the paper's figure 9): NLL and deviation area, or negative MEFP, over alpha
+# The alpha study (figure 9 of the paper)
 # --------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +116,7 @@ def _draw_alpha(
 
 
 # --------------------------------------------------------------------------------------------------
-# Calibration curves as in the paper's figures 1 to 3: observed against nominal coverage
+# Calibration curves (figures 1 to 3 of the paper)
 #
 # Three panels: RDeepSense and the GP with MCDrop-k, with SSP-k and with RDeepSense-MCk.
 # --------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _legend(axes: Axes, left: int, lines: int) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Time and energy of one prediction (the paper's figures 4 to 7); quality against energy (8)
+# Time, energy and quality of a prediction (figures 4 to 8 of the paper)
 # --------------------------------------------------------------------------------------------------
 
 _WHERE = {"estimated": "for", "measured": "on"}
@@ -314,7 +314,7 @@ def _scatter(
 
 
 # --------------------------------------------------------------------------------------------------
-# A few test cases with their 90 % bands: waveforms as lines, single values as bars
+# Test cases with 90 % bands
 # --------------------------------------------------------------------------------------------------
 
 FEW = 60  # points that can be told apart as bars; more are a line
@@ -360,7 +360,7 @@ def _draw_example(axes: Axes, given: Examples, case: ExampleCase) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# When a sensor fails: which faults each method notices, what it says then; a map and two tables
+# Sensor faults: which methods flag them, and what they predict
 #
 # Each method has a line for its own score; RDeepSense has two more, for its epistemic (Laplace)
 # score and for the novelty of its inputs. Results of earlier versions hold no faults, and then
@@ -493,7 +493,7 @@ def _draw_faults(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Risk-coverage curves, and how the 90 % interval does in each group (user, record, day)
+# Risk-coverage curves, and coverage by group
 # --------------------------------------------------------------------------------------------------
 
 GOLDEN = 0.6180339887498949
@@ -583,7 +583,7 @@ def _strips(
 
 
 # --------------------------------------------------------------------------------------------------
-# Figures that the paper lacks: the sign of each method's miscalibration, and its sharpness
+# Additional figures: sign of miscalibration, and sharpness
 # --------------------------------------------------------------------------------------------------
 
 SPREAD_FAR = 50.0  # beyond this ratio of the largest value to the smallest, the axis is logarithmic

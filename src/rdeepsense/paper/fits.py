@@ -37,7 +37,7 @@ from rdeepsense.paper.tasks.task import kl_from_truth
 from rdeepsense.uncertainty.novelty import MOST_ROWS
 
 # --------------------------------------------------------------------------------------------------
-# Reactions of a fitted method to a sensor that fails: whether it notices, what it predicts
+# Predictions of a fitted method under sensor faults
 #
 # Faults are put into test rows (`tasks.faults`). A row is flagged where the method's own score is
 # above the value that 5 % of the healthy validation rows exceed.
@@ -110,7 +110,7 @@ def _answers(dist: AnyDistribution, y: Rows) -> dict[str, float | None]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The work of a cell: a family trained and scored, one alpha of the study, the cost of methods
+# The work of a cell: a family, an alpha, or the cost of methods
 # --------------------------------------------------------------------------------------------------
 
 ALPHA_FIGURES = ("nll", "mae", "deviation_area", "deviation_area_signed", "mefp")

@@ -44,7 +44,7 @@ from rdeepsense.paper.tables import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# The report of a reproduction as sections of text, tables and pictures, in the order of reading
+# Sections of the report of a reproduction
 #
 # The page and the Markdown file both walk through these, so that they say the same.
 # --------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _listed(facts: Mapping[str, object]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The report of a reproduction as Markdown, with links to the pictures' PNG files
+# The report of a reproduction as Markdown
 # --------------------------------------------------------------------------------------------------
 
 # Entities where not every reader of Markdown knows the backslash.
@@ -267,7 +267,7 @@ def plain(text: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The report of `rdeepsense reproduce`: figures as PNG and SVG, one page, one Markdown file
+# Files of the report: figures, page and Markdown
 # --------------------------------------------------------------------------------------------------
 
 STAMP = ".report.json"  # of which results and version the report is

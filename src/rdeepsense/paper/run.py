@@ -39,7 +39,7 @@ from rdeepsense.paper.scores import (
 from rdeepsense.paper.study import ALPHAS, METHODS, TASKS, Preset, Study, TaskFacts
 
 # --------------------------------------------------------------------------------------------------
-# Cells: the pieces of a run, each a JSON file that is there, whole, when it is done
+# Cells of a study
 #
 # A cell is known by everything that its figures follow from: data, settings, seed, the code. Its
 # file name carries a hash of that, so another setting is another cell.
@@ -159,7 +159,7 @@ def cells_of(study: Study, tasks: Sequence[str], methods: Sequence[Method]) -> l
 
 
 # --------------------------------------------------------------------------------------------------
-# From finished cells to the results of a study, the same whenever they are put together
+# Results of a study from finished cells, in any order of completion
 # --------------------------------------------------------------------------------------------------
 
 ROWS = "Standard errors are over test rows, whole groups together where whole groups are tested"
@@ -276,7 +276,7 @@ def _versions() -> dict[str, str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Running a study: finished cells are read, the others run, and results.json is written
+# Running a study: finished cells are read, others are computed
 # --------------------------------------------------------------------------------------------------
 
 RESULTS = "results.json"

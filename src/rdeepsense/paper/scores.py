@@ -19,7 +19,7 @@ from rdeepsense.paper.study import Parts, TaskFacts
 from rdeepsense.paper.tasks.task import Targets
 
 # --------------------------------------------------------------------------------------------------
-# Standard errors over test rows that are not independent: of any figure, and of differences
+# Standard errors over dependent test rows
 #
 # Test rows fall into blocks: the groups (users, records) where the split is by groups, else 50
 # stretches of rows. Every figure here follows from sums over blocks, so leaving one block out at a
@@ -66,7 +66,7 @@ def standard_error(values: Sequence[float | None]) -> float | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Scores of a predictive distribution on the test rows: figures, their errors, curves
+# Scores of a predictive distribution on test rows
 # --------------------------------------------------------------------------------------------------
 
 LEVEL = 0.9  # of intervals
@@ -289,7 +289,7 @@ def _modes(dist: AnyDistribution) -> NDArray[np.intp]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The contents of a study's cells: trainings of a family or of one alpha, and costs
+# Contents of cells: trainings of a family or an alpha, and costs
 # --------------------------------------------------------------------------------------------------
 
 Faults = Mapping[str, Mapping[str, float | None]]
@@ -370,7 +370,7 @@ class Costs(Record):
 
 
 # --------------------------------------------------------------------------------------------------
-# Results of a study on one task: its methods over all trainings, and the alpha study
+# Results of a study on one task
 # --------------------------------------------------------------------------------------------------
 
 Figures = Mapping[str, float | None]
@@ -445,7 +445,7 @@ class TaskResults(TaskFacts):
 
 
 # --------------------------------------------------------------------------------------------------
-# Several trainings of one method: their mean, and errors that hold test rows and training both
+# Averages over trainings, with errors from test rows and trainings
 #
 # With S trainings judged on the same test rows, which fall into B blocks (`jackknife`),
 #

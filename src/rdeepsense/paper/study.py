@@ -18,7 +18,7 @@ from rdeepsense.paper.tasks import catalogue
 from rdeepsense.paper.tasks.task import Split, Targets, Task
 
 # --------------------------------------------------------------------------------------------------
-# Sizes of an evaluation: the paper's, or one for two cores and minutes
+# Presets of an evaluation: the paper's sizes, or a quick one
 # --------------------------------------------------------------------------------------------------
 
 TASKS = ("BPEst", "NYCommute", "GasSen", "HHAR")
@@ -106,7 +106,7 @@ def tasks_named(names: str) -> tuple[str, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A run of the evaluation: preset, data and seed; its tasks and their parts
+# A run of the evaluation: preset, data, seed and tasks
 # --------------------------------------------------------------------------------------------------
 
 FEW_GROUPS = 40

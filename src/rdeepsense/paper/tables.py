@@ -14,7 +14,7 @@ from rdeepsense.paper.scores import EnergySource, Figures, TaskResults
 from rdeepsense.paper.study import MEMBERS, SAMPLES, PartSizes, TargetRange
 
 # --------------------------------------------------------------------------------------------------
-# The paper's own numbers: its tables 2 (the data) and 3 to 6 (the results), as facts
+# Published numbers: tables 2 to 6 of the paper
 #
 # Its NLL of regression leaves out log(2 pi) / 2 = 0.9189 of each entry; ours is the full one. Its
 # NLL of HHAR (0.161 at 84 % accuracy and an entropy of 1.7 of false predictions) is no mean
@@ -93,7 +93,7 @@ def figure(task: str, method: str, name: str) -> float | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The paper's tables 3 to 6, ours beside the paper's figures, and figures it does not give
+# Tables 3 to 6 with our results beside the published ones
 # --------------------------------------------------------------------------------------------------
 
 CONSTANT = 0.5 * math.log(2 * math.pi)  # what the paper's Gaussian NLL leaves out, per value
@@ -245,7 +245,7 @@ def costs(name: str, task: TaskResults, device: EnergySource | None) -> TextTabl
 
 
 # --------------------------------------------------------------------------------------------------
-# The tables that stand before the tasks: at a glance, what holds, the data sets
+# Summary tables: overview, claims and data sets
 # --------------------------------------------------------------------------------------------------
 
 
@@ -344,7 +344,7 @@ def _data(
 
 
 # --------------------------------------------------------------------------------------------------
-# What a reproduction found, in the sentence that a reader meets first
+# The summary sentence of a reproduction
 # --------------------------------------------------------------------------------------------------
 
 

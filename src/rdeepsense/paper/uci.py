@@ -41,7 +41,7 @@ from rdeepsense.paper.cells import VERSION, Machine, read_cell, run_kept, write_
 from rdeepsense.paper.tasks.fetch import ALWAYS_BYTES, DAMAGE, MOST_RATIO
 
 # --------------------------------------------------------------------------------------------------
-# The layout of a benchmark's data set: one .npz file with its rows and its splits
+# The layout of a data set: one .npz file with rows and splits
 #
 #     x          (N, d) numbers
 #     y          (N,)   numbers
@@ -174,7 +174,7 @@ def _match(name: str, files: list[Path]) -> Path:
 
 
 # --------------------------------------------------------------------------------------------------
-# Cells: one family on one split of one data set, each a JSON file that is there when it is done
+# Cells: one family on one split of one data set
 #
 # A cell is known by everything that its figures follow from (data, split, estimator and all its
 # arguments, the version of the figures); its file name carries a hash of that, so that a changed
@@ -261,7 +261,7 @@ class BenchmarkCell:
 
 
 # --------------------------------------------------------------------------------------------------
-# Published figures on the same data sets, as facts with their source
+# Published results on the same data sets, with sources
 #
 # Means over the splits of their authors, who trained one hidden layer of 50 units (100 for protein)
 # for 40 epochs: other training, and in part other splits, than ours.
@@ -322,7 +322,7 @@ PUBLISHED = (MC_DROPOUT, DEEP_ENSEMBLES)
 
 
 # --------------------------------------------------------------------------------------------------
-# Running cells: those that are finished are read, the others run, wherever the engine says
+# Running cells: finished ones are read, others are computed
 # --------------------------------------------------------------------------------------------------
 
 Done = list[tuple[BenchmarkCell, FamilyTrial]]
@@ -400,7 +400,7 @@ def run_cells(
 
 
 # --------------------------------------------------------------------------------------------------
-# From finished cells to the results of a benchmark
+# Results of a benchmark from finished cells
 # --------------------------------------------------------------------------------------------------
 
 
@@ -599,7 +599,7 @@ def _warnings(outcome: BenchmarkOutcome) -> list[FamilyWarnings]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The tables of a benchmark as text cells: methods by data sets, for the terminal and the page
+# Tables of a benchmark: methods by data sets
 # --------------------------------------------------------------------------------------------------
 
 
@@ -748,7 +748,7 @@ def _least(results: BenchmarkResults, key: str) -> set[tuple[int, int]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The page of a benchmark: every table, the pictures, the sources, in one file
+# The page of a benchmark
 # --------------------------------------------------------------------------------------------------
 
 

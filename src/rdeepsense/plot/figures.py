@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Texts of a figure as they are: a name with dollar signs in it is no formula
+# Literal texts in figures: dollar signs are no formula
 # --------------------------------------------------------------------------------------------------
 
 
@@ -48,7 +48,7 @@ def literal(figure: Figure) -> Figure:
 
 
 # --------------------------------------------------------------------------------------------------
-# Figures that compare predicted with true or observed uncertainty
+# Figures of predicted against actual values and uncertainty
 #
 # Every function returns a new matplotlib Figure or draws on given axes; nothing global is touched.
 # Colours are Okabe and Ito's, which remain distinct for colour-blind readers and in grey.
@@ -172,7 +172,7 @@ def _finish(axes: Axes, title: str, x: str, y: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Axes to draw on: those given, or new ones; their light frame; which rows are drawn
+# Axes, frames and the choice of rows
 # --------------------------------------------------------------------------------------------------
 
 GRID = "#E6E6E6"
@@ -216,7 +216,7 @@ def drawn(rows: int, most: int = MOST_POINTS) -> Integers:
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of a regression as points: inside their predicted intervals, or by how far they miss
+# Rows of a regression: inside and outside their intervals
 # --------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# A picture of what a budget was spent on: NLL against flash and multiply-adds
+# NLL of candidates against flash and multiply-adds
 # --------------------------------------------------------------------------------------------------
 
 MARKERS = {"Dense": (BLUE, "o", "dense layers"), "Periodic": (VERMILION, "s", "embeddings")}
@@ -111,7 +111,7 @@ def _below(other: tuple[float, float], own: tuple[float, float]) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# A picture of a selection: every candidate's figures on rows it was not trained on
+# Scores of all candidates of a search
 # --------------------------------------------------------------------------------------------------
 
 GREEN, PURPLE = "#009E73", "#CC79A7"

@@ -18,7 +18,7 @@ from rdeepsense.refusal import Refusal
 from rdeepsense.status import DOUBTS, Status, Statuses, status_words
 
 # --------------------------------------------------------------------------------------------------
-# What is asked of each row: an interval, quantiles, and further columns
+# Requested columns: interval, quantiles and more
 # --------------------------------------------------------------------------------------------------
 
 STATUS, NOVELTY, EPISTEMIC, REJECT = FURTHER = ("status", "novelty", "epistemic", "reject")
@@ -68,7 +68,7 @@ def tails(coverage: float) -> tuple[float, float]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What must be known of a model to put its predictions into columns; numpy holds all of it
+# Facts about a model that its columns need, in numpy
 # --------------------------------------------------------------------------------------------------
 
 Values = NDArray[Any]  # (rows, outputs), float32 of C and float64 of torch
@@ -143,7 +143,7 @@ class Runner(Protocol):
 
 
 # --------------------------------------------------------------------------------------------------
-# The columns of answers to some rows, and what is to be said of all rows together
+# Prediction columns of some rows, and their summary
 # --------------------------------------------------------------------------------------------------
 
 LISTED = 20  # inputs named one by one before "and N more"

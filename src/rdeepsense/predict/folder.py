@@ -34,7 +34,7 @@ from rdeepsense.predict.columns import Answer, Answers, Coded, Known, Tally
 from rdeepsense.predict.plan import Plan
 
 # --------------------------------------------------------------------------------------------------
-# How many rows to have in memory at once, so that a whole process stays within so many MiB
+# Rows in memory at once, from a limit in MiB
 # --------------------------------------------------------------------------------------------------
 
 MIB = 1 << 20
@@ -61,7 +61,7 @@ def rows_at_once(memory: int, runner: str, inputs: int, columns: int) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Answers as a table of Arrow, with the columns that identify each row before them
+# Predictions as an Arrow table, after the identifying columns
 # --------------------------------------------------------------------------------------------------
 
 
@@ -85,7 +85,7 @@ def as_table(answer: Answer, ids: dict[str, Any]) -> ArrowTable:
 
 
 # --------------------------------------------------------------------------------------------------
-# From columns of Arrow to the rows that a model reads: numbers, and codes of levels
+# From Arrow columns to numbers and codes
 # --------------------------------------------------------------------------------------------------
 
 
@@ -149,7 +149,7 @@ def _codes(column: ArrowColumn, category: Category) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Chunks through a few threads, in order, with a bounded number of them under way
+# Ordered chunks in a few threads, with a bounded number in progress
 # --------------------------------------------------------------------------------------------------
 
 Item = TypeVar("Item")
@@ -177,7 +177,7 @@ def in_order(make: Callable[[Item], Made], items: Iterable[Item], threads: int) 
 
 
 # --------------------------------------------------------------------------------------------------
-# Where tables of answers go, some rows at a time: Parquet, or text with separators
+# Output files: Parquet or delimited text
 #
 # `encode` does what takes long, in whatever thread; `write` puts the results one after the other.
 # --------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class TextSink:
 
 
 # --------------------------------------------------------------------------------------------------
-# A part of a table in Parquet, predicted into a file of its own, whole or not at all
+# Prediction of one part of a Parquet table into its own file
 #
 # The file says in its own metadata what it was made from: the model and the source by their
 # digests, and the options. Whoever finds it can tell that there is nothing left to do. The digest
@@ -398,7 +398,7 @@ class Shard:
 
 
 # --------------------------------------------------------------------------------------------------
-# A folder of Parquet files, predicted file by file into another folder
+# Prediction of a folder of Parquet files, file by file
 #
 # Every file is a shard, and a large one is several, of whole row groups. What is finished is kept,
 # so that a run that was stopped goes on where it was.

@@ -34,7 +34,7 @@ from rdeepsense.predict.columns import (
 from rdeepsense.status import Statuses
 
 # --------------------------------------------------------------------------------------------------
-# A model's own C over many rows, without torch
+# Compiled C of a model over many rows, without torch
 #
 # Of a model that folds, every row's distribution is one and the same standard one, shifted and
 # stretched, so that a quantile is
@@ -74,7 +74,7 @@ class CRunner:
 
 
 # --------------------------------------------------------------------------------------------------
-# How many rows are to be predicted: decided once, then followed wherever the rows are
+# The plan: everything that a process needs to predict rows
 #
 # A plan is light: with the C runner a process that follows it needs numpy and pyarrow alone, so
 # that rows have the memory that torch would take.

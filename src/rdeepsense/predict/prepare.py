@@ -33,7 +33,7 @@ from rdeepsense.predict.plan import CRunner, Library, Plan, Preparation
 from rdeepsense.status import Status, Statuses
 
 # --------------------------------------------------------------------------------------------------
-# A fitted model as it is, whatever it is, over many rows
+# Prediction of many rows by torch
 # --------------------------------------------------------------------------------------------------
 
 
@@ -97,7 +97,7 @@ def _columns(values: Values) -> Values:
 
 
 # --------------------------------------------------------------------------------------------------
-# From a model's file to a plan: what the model can say, and what runs it fastest
+# From a model file to a plan: its columns, and the faster runner
 # --------------------------------------------------------------------------------------------------
 
 RUNNERS = ("auto", "C", "torch")
@@ -252,7 +252,7 @@ def _seconds(runner: Runner, rows: Values) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# The distributions of many rows, by the model's own C where that is the faster
+# Distributions of many rows, by compiled C where it is faster
 #
 # Of a model that folds, every row's distribution is one and the same standard one, shifted and
 # stretched. With Z that of any one row, of mean m and standard deviation s, a row of which C says

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# The pictures of a page: what a model says beside what was true, and where it is off
+# Pictures of a report: predictions and actual values, and errors
 # --------------------------------------------------------------------------------------------------
 
 SIZE = (4.8, 4.1)
@@ -232,7 +232,7 @@ def _confusion(axes: Axes, subject: Subject) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The figures of one target on labelled rows, with their errors and what they should be
+# Metrics of one target, with standard errors and reference values
 # --------------------------------------------------------------------------------------------------
 
 NUMBERS = {

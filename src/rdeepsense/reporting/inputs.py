@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# The inputs of a model by name, and some of a table's rows to ask the model about
+# Names of inputs, and a sample of rows for questions to the model
 # --------------------------------------------------------------------------------------------------
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -167,7 +167,7 @@ def sample(rows: int, most: int, seed: int) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a model goes by: how much worse its probabilities become where an input is shuffled
+# Permutation importance of inputs, by NLL
 #
 # The importance of an input is the mean over rows of NLL(row with the input of another row) -
 # NLL(row), in nats, over several shufflings; its error is the standard error over rows, between
@@ -230,7 +230,7 @@ def _nll(model: Estimator, X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float
 
 
 # --------------------------------------------------------------------------------------------------
-# How predictions go along one input, all others as they are in the table (Friedman 2001)
+# Partial dependence (Friedman 2001)
 #
 # At each value v of an input, some rows have v in its place, and their predictions are averaged:
 # means with means, the lower ends of the 90 % intervals with lower ends, of classes probabilities.
@@ -292,7 +292,7 @@ def _averaged(predicted: Floats, values: int) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# The pictures of what a model goes by: importance of inputs, and predictions along them
+# Pictures of importance and partial dependence
 # --------------------------------------------------------------------------------------------------
 
 SHOWN = 15
@@ -401,7 +401,7 @@ def _cut(text: str, most: int = 28) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The rows that a model is most surprised by, with their inputs: look at these first
+# Rows with the largest NLL, and their inputs
 # --------------------------------------------------------------------------------------------------
 
 SURPRISES_SHOWN, INPUTS = 10, 6

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# A replayed stream over time: coverage, error and width, the frozen model beside the live one
+# Charts over time: coverage, error and width, frozen and live model
 #
 # Lines are means over the latest rows. The band around the promised coverage is where 95 % of such
 # shares lie when every interval holds with the promised probability, row by row independently.
@@ -171,7 +171,7 @@ def _finish(axes: Axes, title: str, y: str, window: int) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The page of a replayed stream: its table and its charts over time, in one file
+# The page of a replayed stream
 # --------------------------------------------------------------------------------------------------
 
 

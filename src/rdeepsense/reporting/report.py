@@ -41,7 +41,7 @@ from rdeepsense.reporting.verdict import Constant, Verdict, judge_each, subjects
 from rdeepsense.status import Status, Statuses
 
 # --------------------------------------------------------------------------------------------------
-# The sections of a page, in the order in which a reader asks
+# Sections of a report, in reading order
 # --------------------------------------------------------------------------------------------------
 
 ALONG = 4  # inputs that predictions are drawn along
@@ -238,7 +238,7 @@ def _model(material: Material) -> list[Block]:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense.report`: labelled rows in, a page about the model out
+# `rdeepsense.report`: a page about a model, from labeled rows
 # --------------------------------------------------------------------------------------------------
 
 FEWEST_ROWS = 20

@@ -16,7 +16,7 @@ from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.plot.curves import binomial_band, uncertainty_and_loss
 
 # --------------------------------------------------------------------------------------------------
-# Distributions and truths of several targets, one target at a time; standard errors of rows
+# Single targets of distributions, and standard errors over rows
 # --------------------------------------------------------------------------------------------------
 
 Values = NDArray[np.generic]
@@ -50,7 +50,7 @@ def standard_error(values: NDArray[np.float64], groups: Values | None = None) ->
 
 
 # --------------------------------------------------------------------------------------------------
-# One target of a model on labelled rows: all that the sections of a page are made from
+# One target of a model on labeled rows: the input of all sections
 # --------------------------------------------------------------------------------------------------
 
 LEVEL = 0.9  # of the intervals that are counted
@@ -134,7 +134,7 @@ class Subject:
 
 
 # --------------------------------------------------------------------------------------------------
-# Does a model hold what it says over time, or since when does it not?
+# Coverage over time, and the start of drift
 #
 # Rows in the order of time are cut into b = min(20, n // 25) blocks, at least eight. Of each row
 #
@@ -228,7 +228,7 @@ def _change(means: Floats, place: int, least: float) -> tuple[float, float]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The share of rows that held in each part of a table, beside what was stated, with its band
+# Actual and nominal coverage in parts of a table, with confidence bands
 #
 # Of numbers what is counted are 90 % intervals that hold the truth, of classes rows that are right.
 # The band is where the share of a true model lies with probability 0.95: Binomial(n, 0.9) / n, and

@@ -38,7 +38,7 @@ from rdeepsense.reporting.subject import (
 from rdeepsense.status import DOUBTS, Statuses, status_words
 
 # --------------------------------------------------------------------------------------------------
-# The verdict on a model in two words: its skill, and whether its uncertainty is right
+# The verdict on a model: skill and calibration
 #
 # Both are judged on labeled rows that were used neither to train nor to choose the model. Rows that
 # the model itself flags (status not OK) are counted apart: they are not what it was trained for.
@@ -761,7 +761,7 @@ def _error(score: Score) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What `model.evaluate` returns: metrics, and the verdict that `rdeepsense evaluate` prints
+# `model.evaluate`: metrics and the verdict
 # --------------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from rdeepsense.heads import Params
 from rdeepsense.networks.periodic import PeriodicEmbedding, sines_cosines
 
 # --------------------------------------------------------------------------------------------------
-# The periodic embeddings of a bank's members, stacked as the weights of its layers are
+# Stacked periodic embeddings of the members of a bank
 # --------------------------------------------------------------------------------------------------
 
 
@@ -52,7 +52,7 @@ class StackedEmbedding(nn.Module):
 
 
 # --------------------------------------------------------------------------------------------------
-# Banks: K networks that share batches and are trained side by side as one
+# Banks: K networks that share batches
 #
 # The loop knows only `Bank`. `DenseBank` stacks the weights of plain fully-connected networks, so
 # that K small matrix products become one, and those of periodic embeddings before them;
@@ -327,7 +327,7 @@ def _drop_prob(module: nn.Module) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# Dropout masks of many steps at once, which cost a small network next to nothing
+# Dropout masks for many steps at once
 # --------------------------------------------------------------------------------------------------
 
 ENTRIES = 200_000  # drawn at once, unless one step takes more

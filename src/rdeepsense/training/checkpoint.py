@@ -17,7 +17,7 @@ from rdeepsense.modelfile.container import Header
 from rdeepsense.modelfile.schema import check_fields, several, whole
 
 # --------------------------------------------------------------------------------------------------
-# Checkpoints: a run's whole state in one file, so that a killed run ends like any other
+# Checkpoints: the state of a run in one file
 #
 # The file is a model file of kind "checkpoint". It carries a fingerprint of data, networks and
 # settings; a run refuses the checkpoint of another.
@@ -75,7 +75,7 @@ def fingerprint(settings: str, contents: Iterable[Tensor | str | None]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a checkpoint may hold: exactly the state of the run that takes it up
+# Check that a checkpoint has exactly the state of the run
 #
 # The run itself says which tensors belong to it and of what shape, so nothing in the file is used
 # before it is like the state that it replaces. The fingerprint has been compared by then; it cannot

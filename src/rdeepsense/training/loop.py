@@ -31,7 +31,7 @@ from rdeepsense.training.step import accelerate, step_for
 from rdeepsense.training.workers import ALONE, JointProgress, Peers
 
 # --------------------------------------------------------------------------------------------------
-# The one training loop: batches, scoring rule, AdamW, cosine schedule, the best step kept
+# The training loop
 #
 # What is validated and kept is a moving average of the weights over the last fiftieth of the
 # schedule.
@@ -259,11 +259,7 @@ class _Run:
 
 
 # --------------------------------------------------------------------------------------------------
-# Banks that are trained in chunks of networks, side by side on a GPU
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# Runs at the same time, each in a thread of Python; torch computes outside of Python's lock
+# Concurrent runs in threads
 #
 # All share one `StopOnInterrupt`: signals reach the main thread alone, which waits meanwhile.
 # --------------------------------------------------------------------------------------------------
@@ -308,7 +304,7 @@ def _unless_stopped(run: Callable[[], Result], stop: StopOnInterrupt) -> list[Re
 
 
 # --------------------------------------------------------------------------------------------------
-# Many networks: banks of as many as fit well in the caches, a few of them at the same time
+# Training of many networks, in banks that fit in the caches
 # --------------------------------------------------------------------------------------------------
 
 # Of one layer, over all members and rows of a batch: what fits in the caches of a CPU, and what

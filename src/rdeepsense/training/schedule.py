@@ -13,7 +13,7 @@ from torch import Tensor
 from rdeepsense.training.bank import Bank
 
 # --------------------------------------------------------------------------------------------------
-# The arguments and the result of a training run: rows, schedule, record
+# Rows, schedule and record of a training run
 # --------------------------------------------------------------------------------------------------
 
 STEPS = (2_500, 4_000)  # for small tables and for large ones
@@ -122,7 +122,7 @@ def _clip(value: int, bounds: tuple[int, int]) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# A moving average of the weights, which is validated and kept
+# A moving average of the weights
 #
 # The best step often comes while the learning rate is still high and the weights jump from batch to
 # batch; their average lies in the middle (Polyak & Juditsky 1992).

@@ -20,7 +20,7 @@ from rdeepsense.training.schedule import Rows, Schedule
 from rdeepsense.training.workers import ALONE, Peers, statistics_of
 
 # --------------------------------------------------------------------------------------------------
-# One step of training, as a function of tensors alone, so that a GPU can record and replay it
+# One training step as a function of tensors, as CUDA graphs require
 # --------------------------------------------------------------------------------------------------
 
 CLIP = 5.0
@@ -140,7 +140,7 @@ class Step:
 
 
 # --------------------------------------------------------------------------------------------------
-# The periodic embeddings of a bank with the gradient written out, for `DenseStep`
+# Periodic embeddings with an explicit gradient, for `DenseStep`
 #
 # With a = 2 pi c z of each input and frequency, s = [sin(a), cos(a)], e = relu(W s + b), and g the
 # gradient of e where e > 0, else 0:
@@ -245,7 +245,7 @@ class EmbeddingStep:
 
 
 # --------------------------------------------------------------------------------------------------
-# A step of plain fully-connected networks on a CPU, with the gradient written out
+# A step of dense networks on a CPU, with an explicit gradient
 #
 # A small network spends its time in asking for operations: torch's profiler counts 350 in a step of
 # `Step` on one hidden layer, most of them autograd's, and 100 here. With a_l = b_l + h_l W_l and
@@ -254,7 +254,7 @@ class EmbeddingStep:
 #     d loss / d W_l = h_l^T d,   d loss / d b_l = sum of d over rows,    d <- z_l [h_l > 0] d W_l^T
 #
 # z_l [h_l > 0] is 1 / keep where h_l > 0 and 0 elsewhere, so masks are not needed again. What
-# `embedding_step` makes of the inputs may stand before the first layer.
+# `EmbeddingStep` makes of the inputs may stand before the first layer.
 # --------------------------------------------------------------------------------------------------
 
 _where_positive = torch.ops.aten.threshold_backward.grad_input
@@ -463,7 +463,7 @@ def _is_narrow(matrix: Tensor) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# A step on a GPU: recorded once as a CUDA graph and replayed, compiled where that pays
+# A step on a GPU: a CUDA graph, compiled where that is faster
 #
 # A step of a small network is some hundred kernels of a few microseconds; asking for each from
 # Python takes longer than running them. A recorded graph is asked for once. Compiling fuses the

@@ -18,7 +18,7 @@ from rdeepsense.training.checkpoint import SHARE_OF_TIME, Checkpoint
 from rdeepsense.training.schedule import Rows
 
 # --------------------------------------------------------------------------------------------------
-# Workers that train one bank together, each on batches of its own share of the rows
+# Workers that train one bank, each on its own share of the rows
 #
 # With B / W rows in the batch of each of W workers, the mean of their gradients is the gradient of
 # one batch of B rows:
@@ -114,7 +114,7 @@ def statistics_of(bank: nn.Module) -> list[Tensor]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Checkpoints of workers that train together: all save after the same step, each its own state
+# Checkpoints of several workers, after the same step
 #
 # Weights are the same on all, random states are not. The clock of the first worker says after how
 # many steps they save again, so that no step has to ask.
@@ -161,7 +161,7 @@ class JointCheckpoint(Checkpoint):
 
 
 # --------------------------------------------------------------------------------------------------
-# One display for several runs that go on at the same time or one after the other
+# One progress display for several runs
 # --------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
 
 # --------------------------------------------------------------------------------------------------
-# Last-layer Laplace: what the training rows leave open about the last layer's weights
+# Last-layer Laplace approximation
 #
 # With the last hidden layer's numbers phi (the inputs, and a 1 for the bias, beside them), a
 # Gaussian prior of precision `prior` on the weights and the curvature of the loss at the trained
@@ -157,7 +157,7 @@ def _prior(eigenvalues: Floats, squares: Floats) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# Class probabilities of uncertain logits: N(logits, variance) through a softmax
+# Class probabilities of Gaussian logits, N(logits, variance)
 # --------------------------------------------------------------------------------------------------
 
 DRAWS = 256

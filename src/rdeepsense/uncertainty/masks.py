@@ -18,7 +18,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.heads import Params
 
 # --------------------------------------------------------------------------------------------------
-# The delta method: the variance that dropout gives the mean, from one forward and one backward
+# Delta method: variance of the mean from one forward and one backward pass
 #
 # A mask z multiplies h by z_i / (1 - p), which has mean 1 and variance p / (1 - p). To first order
 # in the masks, all drawn independently,
@@ -148,7 +148,7 @@ class _Unmasked(TorchFunctionMode):
 
 
 # --------------------------------------------------------------------------------------------------
-# Moment propagation (ApDeepSense, Yao et al. 2018): mean and variance, layer by layer
+# Moment propagation (ApDeepSense, Yao et al. 2018)
 #
 # Every number is taken as a Gaussian that is independent of its neighbours:
 #
@@ -239,7 +239,7 @@ def _by_quadrature(
 
 
 # --------------------------------------------------------------------------------------------------
-# Monte Carlo dropout as the reference: the variance of the mean over k passes with masks drawn
+# Monte Carlo dropout: variance of the mean over k passes
 # --------------------------------------------------------------------------------------------------
 
 CHUNK = 8_192  # rows times passes of one batch

@@ -16,7 +16,7 @@ from rdeepsense.compact_novelty import BYTE, SCORE_STEP, CompactNovelty, gaussia
 from rdeepsense.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
-# Novelty: how unlike the known rows an input is, whatever the network makes of it
+# Novelty: how unlike the known rows an input is
 #
 # A density of the inputs x, column by column first, then of all columns together:
 #
@@ -184,7 +184,7 @@ def _stored(array: NDArray[Any]) -> Singles:
 
 
 # --------------------------------------------------------------------------------------------------
-# Columns like those that a novelty was fitted on, drawn from its density: it keeps no rows
+# Samples from the density of a novelty
 # --------------------------------------------------------------------------------------------------
 
 DRAWN = 4_096
@@ -216,7 +216,7 @@ def drawn_columns(novelty: Novelty, rows: int = DRAWN, seed: int = 0) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Novelty for a new group: the density of all rows, its threshold from groups that were left out
+# Novelty for new groups: thresholds from held-out groups
 #
 # Rows held out at random are of known people, and a new person's rows surprise a density more than
 # those do. So the rows of each of K = min(groups, 8) folds of whole groups are scored by a density
@@ -268,7 +268,7 @@ def quantiles(values: Floats, weight: Floats) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# The surprise of one row at a time: `Novelty.surprise` with all that is not the row's done before
+# `Novelty.surprise` of one row at a time, with precomputed terms
 #
 # Its loops over columns and Gaussians become a few products of small matrices: a tenth of a
 # millisecond in place of ten for a hundred columns.
@@ -344,7 +344,7 @@ class RowNovelty:
 
 
 # --------------------------------------------------------------------------------------------------
-# A compact novelty from rows: fewer knots, components and Gaussians, most of it in bytes
+# Fits of a compact novelty
 #
 # The score of a column is its standard score, and where its tails are long the mean of standard and
 # normal score. The normal score pulls the two sides of a gap together, so it is left to columns
@@ -368,7 +368,7 @@ COMPACT_STEEPEST = 1e-2  # as of the full novelty, but so that float32 resolves 
 
 @dataclass(frozen=True)
 class Marginals:
-    """Of each column mean, standard deviation and all knots, as `epistemic.novelty` has them."""
+    """Of each column mean, standard deviation and all knots, as `Novelty` has them."""
 
     mean: Floats
     std: Floats

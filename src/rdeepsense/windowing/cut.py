@@ -49,7 +49,7 @@ from rdeepsense.windowing.recipe import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# One recording's windows: the time that all sensors cover, its grid, and where windows begin
+# Windows of one recording: common time, grid and starts
 # --------------------------------------------------------------------------------------------------
 
 Columns = Mapping[str, NDArray[Any]]
@@ -142,7 +142,7 @@ def _windows(points: Integers, length: int, step: int) -> Integers:
 
 
 # --------------------------------------------------------------------------------------------------
-# Windows as an array that is gathered where it is asked for
+# Windows as an array that is computed on access
 # --------------------------------------------------------------------------------------------------
 
 
@@ -249,7 +249,7 @@ class Windows:
 
 
 # --------------------------------------------------------------------------------------------------
-# Recordings that are taken for one though they run over the same time
+# Check for several recordings that were read as one
 # --------------------------------------------------------------------------------------------------
 
 FEWEST = 10  # samples in a row of the table; late ones of a lossy radio are fewer
@@ -327,7 +327,7 @@ def _longest(inside: Booleans, passes: Integers) -> tuple[int, int]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Which windows of a log may stand on both sides of a split: never those that share a sample
+# Windows that share no sample, for splits
 # --------------------------------------------------------------------------------------------------
 
 FEWEST_RECORDINGS = 5
@@ -388,7 +388,7 @@ def group_names(windows: Windows, group: Integers) -> NDArray[np.str_]:
 
 
 # --------------------------------------------------------------------------------------------------
-# From a log to windows: recording by recording, and never window by window
+# From a log to windows, recording by recording
 # --------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.windowing.recipe import ABSENT, ROUNDED, Recipe, Table, coded, numbers_of, values_of
 
 # --------------------------------------------------------------------------------------------------
-# Time in whole numbers, so that a stream has the same grid on every machine
+# Time in integers, for equal grids on every machine
 #
 # A rate p / q samples a second, of whole p and q, has points at
 #
@@ -72,7 +72,7 @@ class Ticks:
 
 
 # --------------------------------------------------------------------------------------------------
-# The samples of one recording in order, and the stretches between their gaps
+# Ordered samples of a recording, and segments between gaps
 #
 # A timeline is sorted, samples of one time as they stand in the table; once they are `once`, no
 # time comes twice. A gap is a step longer than a bound.
@@ -158,7 +158,7 @@ def stretches_of(line: Timeline, gap: float) -> Stretches:
 
 
 # --------------------------------------------------------------------------------------------------
-# What became of a log: samples read and lost, windows made and lost, and why
+# The report on a log: samples and windows, used and dropped
 # --------------------------------------------------------------------------------------------------
 
 NO_TIME = "without a time"
@@ -207,7 +207,7 @@ class WindowReport:
 
 
 # --------------------------------------------------------------------------------------------------
-# Samples at equal steps: linear interpolation between neighbours, a block at a time
+# Resampling: linear interpolation at equal steps, in blocks
 #
 # Every stretch has a grid of its own, which begins with its first sample:
 #
@@ -321,7 +321,7 @@ class Neighbours:
 
 
 # --------------------------------------------------------------------------------------------------
-# What is heard of each sensor in one recording, and what of it counts
+# Samples of each sensor in a recording
 #
 # A sensor's samples without a value are left out of its timeline, so that a sensor that is silent
 # makes a gap, and one that is logged less often than others does not. Rows of one time are one
@@ -363,7 +363,7 @@ def with_values(line: Timeline, columns: Sequence[NDArray[Any]]) -> Timeline:
 
 
 # --------------------------------------------------------------------------------------------------
-# The rate of a log, found by its steps, and what of a recipe follows from it
+# The rate of a log, and the sizes that follow from it
 # --------------------------------------------------------------------------------------------------
 
 SAME = 0.02  # rates closer than this, by ratio, are the same
@@ -441,7 +441,7 @@ def rounded(rate: float) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# The recordings of a log: rows with the same values of some columns, wherever they lie
+# Recordings of a log: rows with equal values in some columns
 # --------------------------------------------------------------------------------------------------
 
 
@@ -497,7 +497,7 @@ def _rows(heads: NDArray[np.int64], stops: NDArray[np.int64]) -> Rows:
 
 
 # --------------------------------------------------------------------------------------------------
-# The truth of each window: its majority label, or a number at its end or on average
+# Labels of windows: the majority class, the last value or the mean
 #
 # Sums over windows are differences of running sums, so that nothing is done window by window:
 # sum of x over [s, s + L) = S_(s+L) - S_s.
@@ -552,7 +552,7 @@ def _sums(
 
 
 # --------------------------------------------------------------------------------------------------
-# The truth in a log, at the points of a grid and then of each window
+# Labels of a log, on a grid and by window
 # --------------------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from rdeepsense.modelfile.schema import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Durations as people write them: "5s", "200ms", or a number of seconds
+# Durations: "5s", "200ms", or seconds
 # --------------------------------------------------------------------------------------------------
 
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -58,7 +58,7 @@ def written(value: float) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Columns of a table as numpy has them: of pandas, polars, pyarrow, or a dictionary of arrays
+# Columns of a log as numpy arrays, from any table library
 #
 # None of these libraries is imported. Texts come as numbers of their distinct values, because ten
 # million objects of Python would take more memory than the log.
@@ -220,7 +220,7 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The time column: seconds since its earliest value, and the rate at which it runs
+# The time column: seconds since the earliest time, and the clock rate
 #
 # Numbers with a fraction are seconds. Whole numbers must come with their unit, and dates and times
 # have one; those with a time zone are converted to UTC. Times are counted from the earliest of the
@@ -339,7 +339,7 @@ def _in_utc(values: list[Any]) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# How windows are cut: small, checked, and the same in a call, a model file and a stream
+# The recipe: how windows are cut, in calls, model files and streams
 # --------------------------------------------------------------------------------------------------
 
 TARGETS = ("majority", "end", "mean")

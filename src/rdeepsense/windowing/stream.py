@@ -19,7 +19,7 @@ from rdeepsense.windowing.grid import FURTHEST, SECOND, Instant, Ticks
 from rdeepsense.windowing.recipe import Recipe
 
 # --------------------------------------------------------------------------------------------------
-# What a stream of samples is cut by: the recipe of a log, in whole numbers
+# Sizes of a stream of samples in integers, from a recipe
 # --------------------------------------------------------------------------------------------------
 
 SLACK = 1e-3  # microseconds, that floats make of a gap
@@ -82,7 +82,7 @@ class Sampling:
 
 
 # --------------------------------------------------------------------------------------------------
-# Samples of any rate, one after the other, to windows at equal steps: `cut` for a stream
+# Streaming counterpart of `cut`: samples of any rate to windows
 #
 # The grid is that of `windowing.grid`: a stretch's begins with its first sample, a point is
 # interpolated between its neighbours, and a sample that it falls on is taken as it is. Each sensor
@@ -226,7 +226,7 @@ class Sampler:
 
 
 # --------------------------------------------------------------------------------------------------
-# Decisions of a stream taken together: a class that lasts, and windows that share samples
+# Smoothing of decisions over overlapping windows
 #
 # Between two windows the class stays, or with the probability `change` another one begins, drawn
 # with the frequencies pi of the training. A window whose model says p counts as the part `evidence`

@@ -1,6 +1,6 @@
-"""Tables as people have them: from a file, or stdin, to columns and what each is good for.
+"""Reading of tables: from a file or stdin to columns and their roles.
 
-`table` reads what a file holds: unpacked (`content`), as UTF-8 (`encoding`), by its kind
-(`delimited`, `columnar`, `json_rows`, `excel`). `roles` then decides what each column is for, with
-`numbers`, `dates` and `ids` to tell them apart. What was assumed on the way is said.
+`table` reads a table of any format: `content` unpacks the bytes and detects the format, `text`
+parses delimited text, and `blocks` reads CSV that is larger than memory. `columns` then decides
+what each column contains and its role. The user is told what was assumed.
 """

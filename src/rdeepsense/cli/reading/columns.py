@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Numbers in columns of text: with decimal commas, thousands, and some cells that are no number
+# Numbers in text columns: decimal commas, thousands separators, invalid cells
 # --------------------------------------------------------------------------------------------------
 
 MOST_STRAY = 0.05  # of the cells that are not empty
@@ -158,7 +158,7 @@ def read_with(read_as: Mapping[str, str]) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Dates and times in columns of text, and inputs made of them (`rdeepsense.data.columns`)
+# Dates and times in text columns, and inputs from them
 #
 # Texts with an offset, such as +02:00, are converted to UTC, as columns with a time zone are.
 # --------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def with_dates(frame: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame,
 
 
 # --------------------------------------------------------------------------------------------------
-# A column of times, to put rows in order by
+# A time column that orders rows
 # --------------------------------------------------------------------------------------------------
 
 
@@ -352,7 +352,7 @@ def moments_of(frame: pl.DataFrame, name: str) -> pl.Series:
 
 
 # --------------------------------------------------------------------------------------------------
-# Columns that number rows or recordings: they say nothing about rows to come
+# Identifier columns: they carry no information about new rows
 # --------------------------------------------------------------------------------------------------
 
 FEWEST_ROWS = 10  # of fewer, any column may be in order by chance
@@ -396,7 +396,7 @@ def ids_among(frame: pl.DataFrame, names: Sequence[str]) -> dict[str, str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What each column of a table is for: the one place where it is decided
+# Roles of columns, decided here only
 #
 # | role | which columns | used as | |---|---|---| | target, group, ignored | those named by options
 # | as their option says | | number | numbers, yes/no, text that is numbers but for 5 % of its cells

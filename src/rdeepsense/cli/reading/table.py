@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Parquet, Arrow, JSON and Excel
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# Tables of columns that know their types: Parquet, Arrow and Feather, read by pyarrow
+# Parquet, Arrow and Feather, read by pyarrow
 # --------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +108,7 @@ def _blanked(array: Any) -> Any:  # Any: pyarrow ships no types
 
 
 # --------------------------------------------------------------------------------------------------
-# Tables as JSON: an object on each line, or a list of objects
+# JSON: one object per line, or a list of objects
 # --------------------------------------------------------------------------------------------------
 
 
@@ -172,7 +168,7 @@ def column(name: str, values: list[object]) -> pl.Series:
 
 
 # --------------------------------------------------------------------------------------------------
-# Tables in Excel's files: the first sheet, its first row with a value in it as the names
+# Excel: the first sheet, with names in its first nonempty row
 # --------------------------------------------------------------------------------------------------
 
 
@@ -204,11 +200,7 @@ def read_excel(name: str, data: bytes) -> tuple[pl.DataFrame, list[str]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Reading of tables and logs, and of their target columns
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# Reading of a table: CSV, Parquet, Arrow, Excel or JSON, told by its content
+# Reading of a table, with the format detected from its content
 # --------------------------------------------------------------------------------------------------
 
 
@@ -256,7 +248,7 @@ def _check_names(table: str, columns: Sequence[str]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The target columns: text that is numbers is read as such, and stray text is never a class
+# Target columns: text that contains numbers, and invalid cells
 # --------------------------------------------------------------------------------------------------
 
 MOST_CLASSES = 50
@@ -320,7 +312,7 @@ def check_classes(name: str, classes: int, rows: int, many: bool) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The columns of a sensor log that are needed, as arrays: of Parquet by pyarrow alone
+# Columns of a sensor log as arrays
 # --------------------------------------------------------------------------------------------------
 
 PARQUET = b"PAR1"

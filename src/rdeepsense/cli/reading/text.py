@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Text in whatever encoding it came, as UTF-8; what had to be assumed is said
+# Conversion of text from any encoding to UTF-8
 # --------------------------------------------------------------------------------------------------
 
 PROBE = 65_536  # bytes that tell text from other things
@@ -86,7 +86,7 @@ def _unmarked_utf16(start: bytes) -> str | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The cells that say that there is no value
+# Cells that mark missing values
 # --------------------------------------------------------------------------------------------------
 
 MARKS = (
@@ -136,7 +136,7 @@ def _is_number(text: str) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# How a text file is divided: what comes before its header, the separator, the columns' names
+# Header, separator and column names of a text file
 # --------------------------------------------------------------------------------------------------
 
 SEPARATORS = ("\t", ";", "|", ",")  # where two divide the lines as well, the first
@@ -276,7 +276,7 @@ def is_number(text: str) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Tables as text: CSV, whatever divides it
+# Reading of delimited text
 # --------------------------------------------------------------------------------------------------
 
 

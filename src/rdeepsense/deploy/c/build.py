@@ -35,7 +35,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.status import Statuses
 
 # --------------------------------------------------------------------------------------------------
-# Code and stack of generated C, measured with the compiler at hand
+# Code size and stack of generated C, measured with a local compiler
 # --------------------------------------------------------------------------------------------------
 
 
@@ -77,7 +77,7 @@ def code_and_stack(files: dict[str, str]) -> dict[str, object] | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Where compiled models are kept, and which processor they are for
+# The cache of compiled models, and the processor they are for
 # --------------------------------------------------------------------------------------------------
 
 
@@ -103,7 +103,7 @@ def processor() -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Generated C, compiled for this machine once and kept in the user's cache folder
+# Compilation of generated C, with a cache
 # --------------------------------------------------------------------------------------------------
 
 # Without contraction by the compiler every level of a processor rounds alike.
@@ -208,7 +208,7 @@ def _digest(cc: str, program: Program, target: Target) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Levels of a processor: a library holds code for each; which runs is chosen when it is loaded
+# Processor levels: one library with code for each, selected when it is loaded
 #
 # So one build serves every x86, or every aarch64 Linux: that of a container, of a cluster's nodes,
 # of a shared folder.
@@ -270,7 +270,7 @@ def chosen(found: int, held: set[str]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A model's C in a shared library, called through ctypes; numpy is all that it needs
+# Calls of a shared library through ctypes, with numpy alone
 # --------------------------------------------------------------------------------------------------
 
 ROWS_OF_A_THREAD = 16_384  # fewer are not worth one
@@ -380,7 +380,7 @@ def _address(array: NDArray[Any]) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# A folded model run by its own generated C, built once and kept in the user's cache folder
+# A folded model that runs its own compiled C
 # --------------------------------------------------------------------------------------------------
 
 

@@ -49,7 +49,7 @@ from rdeepsense.link import OPERATIONS, Expression, LocationWidth, evaluate
 from rdeepsense.status import Status
 
 # --------------------------------------------------------------------------------------------------
-# Runtime files of C made into one file of an export
+# Assembly of runtime files into one file of an export
 #
 # The runtime is C that compiles as it lies there, with switches (`#if LAPLACE`) for what only some
 # models need. An export is the same text, less what its switches turn off, with the files it
@@ -141,7 +141,7 @@ def _holds(condition: str, switches: Mapping[str, bool]) -> bool | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Categories and flags of missing values in C: tables, sizes, and the names of levels
+# Categories and missing values in C: tables, sizes, names of levels
 # --------------------------------------------------------------------------------------------------
 
 LONGEST_MACRO = 63  # letters that C99 tells apart
@@ -222,7 +222,7 @@ def _macro(name: str, feature: str, level: str, code: int, used: set[str]) -> st
 
 
 # --------------------------------------------------------------------------------------------------
-# A link as C: macros that read the last layer's columns `raw` of output `k`
+# Links as C macros of the columns `raw` of output `k`
 # --------------------------------------------------------------------------------------------------
 
 LINK_FUNCTIONS = {"softplus": "softplus", "exp": "exp_of", "sqrt": "root", "square": "square"}
@@ -272,7 +272,7 @@ def macros(link: LocationWidth, outputs: str, laplace: bool) -> tuple[str, set[s
 
 
 # --------------------------------------------------------------------------------------------------
-# What C needs to say UNSURE and UNLIKE; the code is `runtime/refuse.h` and `runtime/novelty.h`
+# Tables for UNSURE and UNLIKE; code: `runtime/refuse.h`, `runtime/novelty.h`
 # --------------------------------------------------------------------------------------------------
 
 UNLIKE = """
@@ -344,7 +344,7 @@ def _inputs(model: CModel) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# What C needs to narrow the predictions of an adapted model; the code is `runtime/narrow.h`
+# Tables for the narrower predictions of adapted models; code: `runtime/narrow.h`
 # --------------------------------------------------------------------------------------------------
 
 
@@ -372,7 +372,7 @@ def narrow_config(narrowing: Narrowing, hidden: int) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The numbers of the constant tables of a model; `layout` says which there are and how long
+# Values of the constant tables; `layout` has their names and sizes
 # --------------------------------------------------------------------------------------------------
 
 Arrays = dict[str, NDArray[Any]]
@@ -520,7 +520,7 @@ def _triangle(root: NDArray[np.float32], network: FloatNetwork) -> NDArray[np.fl
 
 
 # --------------------------------------------------------------------------------------------------
-# The configuration of the runtime: its switches, and the section that model.c has of its own
+# Configuration of the runtime: switches, and the generated section of model.c
 # --------------------------------------------------------------------------------------------------
 
 UNARY_OPERATIONS = tuple(name for name, count in OPERATIONS.items() if count == 1)
@@ -640,7 +640,7 @@ def _layers(model: CModel, d: Dimensions) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A network as C: code and tables
+# Code and tables of one model
 # --------------------------------------------------------------------------------------------------
 
 
@@ -748,7 +748,7 @@ class Source:
 
 
 # --------------------------------------------------------------------------------------------------
-# model.h: what a firmware engineer reads first
+# model.h
 # --------------------------------------------------------------------------------------------------
 
 SCRATCH = """

@@ -49,7 +49,7 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.windowing.stream import Sampling
 
 # --------------------------------------------------------------------------------------------------
-# The self-test that goes with a model: its tables and its predictions, checked on the device
+# The self-test: tables and predictions, checked on the device
 # --------------------------------------------------------------------------------------------------
 
 ROWS = 8
@@ -118,7 +118,7 @@ def _added(t: Table) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What is found out about exported C: the content of report.json
+# The report of an export to C (report.json)
 # --------------------------------------------------------------------------------------------------
 
 
@@ -281,7 +281,7 @@ def layer_costs(weights: list[NDArray[Any]], stored: list[str]) -> tuple[LayerCo
 
 
 # --------------------------------------------------------------------------------------------------
-# What a model needs to learn on in C, from a fitted one: see `live.row_pass` for that in Python
+# Constants for learning in C; `live.state` has the same in Python
 #
 # psi = B^T phi may be turned by any orthogonal matrix: the prior of a filter is the identity, so
 # nothing that it predicts changes. With B^T = Q R, R^T is lower triangular whatever order and units
@@ -378,7 +378,7 @@ def _stored(turned: Floats, network: FloatNetwork | Int8Network | StoredGraph) -
 
 
 # --------------------------------------------------------------------------------------------------
-# A fitted model as files of C99, checked before anything is written
+# Export of a dense model to C99
 # --------------------------------------------------------------------------------------------------
 
 FILES = ("model.h", "model.c", "weights.c", "selftest.c", "README.md", "report.json")
@@ -509,7 +509,7 @@ def check_unsampled(options: Options) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What each step of a graph costs, as the report lists layers
+# Cost of each step of a graph, for the report
 # --------------------------------------------------------------------------------------------------
 
 
@@ -526,7 +526,7 @@ def graph_costs(network: StoredGraph) -> tuple[LayerCost, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A fitted model of windows as files of C99, checked before anything is written
+# Export of a network of windows to C99
 # --------------------------------------------------------------------------------------------------
 
 

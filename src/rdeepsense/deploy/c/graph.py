@@ -58,7 +58,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.windowing.stream import COVERAGE, LEAST, TRUSTED, Sampling, Smoothing, prior_of
 
 # --------------------------------------------------------------------------------------------------
-# Where the values of some steps lie in one buffer, so that it is short
+# Shared buffers for the values of steps
 #
 # A value is there from the step that makes it to the last one that reads it. A value that is a
 # stretch of another lies inside of it, and a step that changes numbers one by one does so in their
@@ -138,7 +138,7 @@ def _alone(homes: list[tuple[int, int]], last: dict[int, int], home: int, k: int
 
 
 # --------------------------------------------------------------------------------------------------
-# Where a program finds its values, as C: of one row, or of each of some rows
+# C expressions for the place of a value, for one row or several
 #
 # Some rows go through a program together, step by step, so that the weights of a step are near for
 # all of them. Row r has its values in `w[r]`, and reads and writes what lies r times as far as the
@@ -194,7 +194,7 @@ class Places:
 
 
 # --------------------------------------------------------------------------------------------------
-# Weights of layers in the order that C reads them
+# Layer weights in the order in which C reads them
 #
 # Floats lie in panels of outputs, in a panel input by input. Bytes lie in blocks of outputs, in a
 # block in groups of four inputs, in a group output by output, as those of fully-connected networks.
@@ -241,7 +241,7 @@ def fours(weight: NDArray[np.int8], groups: int) -> tuple[NDArray[np.int8], int]
 
 
 # --------------------------------------------------------------------------------------------------
-# The tables of layers with weights, and the room that C needs to multiply with them
+# Tables of layers with weights, and scratch memory of their products
 # --------------------------------------------------------------------------------------------------
 
 WIDEST = 65_535  # sizes of layers are 16 bits
@@ -389,7 +389,7 @@ def _columns(node: Convolution, wide: int) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps of a graph as calls of the runtime, and the tables that they read
+# Steps of a graph as calls of the runtime, with their tables
 # --------------------------------------------------------------------------------------------------
 
 AXES = 4  # that the runtime moves at once
@@ -585,7 +585,7 @@ def _plus(pointer: str, offset: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the C of a graph is made of, beside its steps
+# The model that the C of a graph is generated from
 # --------------------------------------------------------------------------------------------------
 
 
@@ -606,7 +606,7 @@ def graph_model(
 
 
 # --------------------------------------------------------------------------------------------------
-# A stream of samples in C: its sizes, its constants, and which way it computes windows
+# A stream of samples in C: sizes, constants, how windows are computed
 # --------------------------------------------------------------------------------------------------
 
 WAYS = ("exact", "running", "window")
@@ -730,7 +730,7 @@ def _listed(values: Floats, count: int | None = None) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A network of windows as C: code and tables
+# Code and tables of a network of windows
 # --------------------------------------------------------------------------------------------------
 
 ROOMY = 16_384  # bytes of scratch, of which a process has room for a few on its stack

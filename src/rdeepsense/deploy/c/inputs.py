@@ -50,11 +50,7 @@ from rdeepsense.link import Link, Softmax
 from rdeepsense.refusal import Refusal
 
 # --------------------------------------------------------------------------------------------------
-# Networks of windows as the C stores them: rounded weights and their scales
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# Layers of bytes: whole weights with a factor for each output, and what they read rounded as well
+# Int8 layers: integer weights, a factor for each output, rounded inputs
 #
 # Of a vector x that such a layer reads, with its largest size t = max |x|,
 #
@@ -175,7 +171,7 @@ def _made(node: Node, reads: Reads) -> Reads:
 
 
 # --------------------------------------------------------------------------------------------------
-# A graph in the type that its weights are stored in, and what that computes
+# A graph with its weights in the type of the export
 #
 # Weights of Linear layers, convolutions and recurrent layers are float32, or int8 with one factor
 # for each output, and then layers round what they read to bytes (`rounded`); everything else,
@@ -267,11 +263,7 @@ def _stored(node: Weighted, dtype: str, reads: Reads) -> Node:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the C generator reads of a folded model, and the text of C tokens
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# Numbers and names as C text. No text from a model file gets into C but through here
+# Numbers and names as C text, the only path for text into C
 # --------------------------------------------------------------------------------------------------
 
 LONGEST_NAME = 16  # C99 promises 31 letters of an external name, and ours add up to 11
@@ -331,7 +323,7 @@ def table(kind: str, name: str, values: NDArray[Any], size: str | None = None) -
 
 
 # --------------------------------------------------------------------------------------------------
-# What C needs to learn on in a stream: tables, sizes, constants; the code is `runtime/live.h`
+# Tables, sizes and constants of a live model; code: `runtime/live.h`
 # --------------------------------------------------------------------------------------------------
 
 MAGIC = 0x6C646172  # "radl" in the order of bytes that most processors have
@@ -438,7 +430,7 @@ class CLive:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the C of a model is made of. Nothing else in this folder looks into a folded model
+# Everything that the C generator reads of a folded model
 # --------------------------------------------------------------------------------------------------
 
 WIDEST = 65_535  # indices are 16 bits

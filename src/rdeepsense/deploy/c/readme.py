@@ -12,7 +12,7 @@ from rdeepsense.deploy.quantise import HALF_CHANGE
 from rdeepsense.guard import EMBEDDING_REACH
 
 # --------------------------------------------------------------------------------------------------
-# What the README says of a stream of samples
+# README section on streams of samples
 # --------------------------------------------------------------------------------------------------
 
 SAMPLES_EXAMPLE = """    static model_stream stream; /* yours: keep it in RAM */
@@ -83,7 +83,7 @@ def _smoothing(found: dict[str, Any]) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the README says of windows: how they go in, at once or interval by interval
+# README section on windows
 # --------------------------------------------------------------------------------------------------
 
 STREAMING = """    static model_window window; /* exact: what predict says of the last window */
@@ -139,7 +139,7 @@ def _running(found: dict[str, Any] | None) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The README that goes with an export
+# The README of an export
 # --------------------------------------------------------------------------------------------------
 
 EXAMPLE = """    float x[MODEL_INPUTS] = { /* sensor values */ };

@@ -25,7 +25,7 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.windowing.stream import TRUSTED, Smoothing, prior_of
 
 # --------------------------------------------------------------------------------------------------
-# What a stream of windows costs in each of its ways, and what the running one is worth
+# Cost of a stream of windows for each method of computation
 # --------------------------------------------------------------------------------------------------
 
 
@@ -81,7 +81,7 @@ class StreamCost:
 
 
 # --------------------------------------------------------------------------------------------------
-# The smoothing of decisions that an export carries, fitted and judged on labelled streams
+# Smoothing of decisions, fitted and evaluated on labeled streams
 # --------------------------------------------------------------------------------------------------
 
 
@@ -158,7 +158,7 @@ def _changes(streams: Streams, labels: Integers) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a stream of samples costs on the device, in each of its ways
+# Cost of a stream of samples on the device
 # --------------------------------------------------------------------------------------------------
 
 
@@ -259,12 +259,12 @@ def _work(sampled: Sampled, stream: Stream) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# The running way of a stream, judged on labelled windows, and its own calibration
+# Quality and calibration of running recurrent layers, on labeled windows
 #
 # Recurrent layers that go on from interval to interval compute another function than the trained
 # one. Windows of a log are played as they came, each recording from its first sample to its last;
 # half of the people, or of the recordings, fit one factor by NLL, shrunk towards 1 as in
-# `calibration.scale`, and the other half judges. Windows that a model file kept are of no order:
+# `calibration.maps`, and the other half judges. Windows that a model file kept are of no order:
 # each is played twice in a row, and the second time counts, when the states are those of a motion
 # that goes on.
 # --------------------------------------------------------------------------------------------------

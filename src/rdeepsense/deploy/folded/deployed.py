@@ -15,7 +15,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.status import Statuses
 
 # --------------------------------------------------------------------------------------------------
-# A deployed model as a user meets it, whatever runs it
+# The public interface of a deployed model
 # --------------------------------------------------------------------------------------------------
 
 Pair = tuple[Values, Values]
@@ -135,7 +135,7 @@ class DeployedModel:
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense.deploy.load`: a folded file as a model that predicts, with numpy alone
+# `rdeepsense.deploy.load`: a folded file as a deployed model
 # --------------------------------------------------------------------------------------------------
 
 

@@ -93,7 +93,7 @@ from rdeepsense.windowing.recipe import Recipe
 from rdeepsense.windowing.stream import Smoothing
 
 # --------------------------------------------------------------------------------------------------
-# The arrays of a folded model: their names in its file, and the shapes that fit together
+# Arrays of a folded model: names and consistent shapes
 #
 #     centre, scale                    (inputs,), as many as are read once a row is encoded
 #     encoding.K                       (levels + 2, width), of categories
@@ -320,7 +320,7 @@ def _is(shapes: Mapping[str, Shape], name: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The fields of a folded file's header: what each may be, checked as it is read
+# Header fields of a folded file, checked when they are read
 # --------------------------------------------------------------------------------------------------
 
 TEXTS = ("features", "feature_units", "targets", "target_units")
@@ -461,7 +461,7 @@ FIELDS = {
 
 
 # --------------------------------------------------------------------------------------------------
-# A graph in a folded file: its steps in the header, their arrays among the tensors
+# Graphs in a folded file: steps in the header, arrays among the tensors
 #
 #     graph = {"shape": [time, .., channels], "steps": [{"kind": .., "reads": [..], ..}, ..]}
 #     step.k.weight, step.k.bias, step.k.scale, step.k.shift, as step k has them
@@ -580,10 +580,11 @@ def _frozen(value: object) -> object:
 
 
 # --------------------------------------------------------------------------------------------------
-# Load a folded model with numpy alone: no torch, scipy, scikit-learn or safetensors
+# Loading of a folded model with numpy alone
 #
-# The file may be anyone's. `container` bounds its bytes, `fields` its header and `layout` the
-# shapes of its tensors, all before a number is read; here the numbers are held to their ranges.
+# A file may come from anyone. Before a number is read, `modelfile.container` bounds its bytes,
+# `check_header` its header and `check_shapes` the shapes of its tensors. Then each number is
+# checked against its range.
 # --------------------------------------------------------------------------------------------------
 
 Arrays = dict[str, Floats]

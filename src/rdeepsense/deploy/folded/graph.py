@@ -20,7 +20,7 @@ from rdeepsense.guard import REACH
 from rdeepsense.modelfile.schema import FLAG, Kind, choice, several, whole
 
 # --------------------------------------------------------------------------------------------------
-# What every step of a graph is: the values that it reads, and the one that it makes
+# The interface of the steps of a graph
 #
 # A value is a flat vector of numbers for each row; what its axes are, a step knows that reads it.
 # --------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ class Node(ABC):
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps that change each number by itself, or take means and maxima of some
+# Elementwise steps and reductions
 # --------------------------------------------------------------------------------------------------
 
 ACTIVATIONS = ("relu", "sigmoid", "tanh")
@@ -155,7 +155,7 @@ class Mean(Node):
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps that move numbers: parts of a value in another order, and several values in one
+# Steps that rearrange or join values
 # --------------------------------------------------------------------------------------------------
 
 MOST_AXES = 6
@@ -215,7 +215,7 @@ class Concatenated(Node):
 
 
 # --------------------------------------------------------------------------------------------------
-# The frequency response of short intervals, as `networks.spectrum` computes it
+# Frequency response of short intervals, as `networks.deepsense` computes it
 # --------------------------------------------------------------------------------------------------
 
 QUIET = 0.5e-3
@@ -266,7 +266,7 @@ class Spectrum(Node):
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps with weights: Linear layers and convolutions, batch norms inside
+# Linear layers and convolutions, with batch norms folded in
 # --------------------------------------------------------------------------------------------------
 
 PAIR = several(COUNT, 2, least=2)
@@ -422,7 +422,7 @@ class Pool(Window):
 
 
 # --------------------------------------------------------------------------------------------------
-# Recurrent layers: one step after the other, from a state of zeros
+# Recurrent layers
 #
 #     GRU    r, u = sigmoid(x_t + U h + b),   n = tanh(x_t + r (U h + b)),   h' = n + u (h - n)
 #     LSTM   i, f, g, o = x_t + U h,   c' = sigmoid(f) c + sigmoid(i) tanh(g),
@@ -503,7 +503,7 @@ class Lstm(Recurrent):
 
 
 # --------------------------------------------------------------------------------------------------
-# A network of windows as steps that follow one another, in numpy
+# A network of windows as a sequence of steps
 #
 # z = (x - centre) / scale by channel, 0 where x is missing and at most REACH;
 # then step k makes value k + 1 of the values that it reads, and the last one is raw
@@ -602,7 +602,7 @@ def last_reads(nodes: tuple[Node, ...]) -> dict[int, int]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The last layer of a graph, and what it reads of a row
+# The last layer of a graph, and its inputs
 # --------------------------------------------------------------------------------------------------
 
 
@@ -623,7 +623,7 @@ def last_hidden(graph: Graph, X: NDArray[Any]) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# A graph of windows cut into what is computed of one interval, of one step, and at the end
+# Division of a graph into parts by interval, step and end
 #
 #     f_t = interval(x_t),    top_t, states = step(f_t, states),    raw = last(mean or last of top)
 #
@@ -706,7 +706,7 @@ def run_steps(nodes: Sequence[Node], z: Floats) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# A trained network of windows as a graph and a few numbers, run with numpy alone
+# A folded network of windows
 # --------------------------------------------------------------------------------------------------
 
 
@@ -740,7 +740,7 @@ class FoldedGraph:
 
 
 # --------------------------------------------------------------------------------------------------
-# Recurrent layers that go on from interval to interval, as the running way of a stream has them
+# Recurrent layers whose state continues from interval to interval
 #
 #     f_t = interval(x_t),    top_t, states = step(f_t, states),    raw = last(mean or last of top)
 #

@@ -22,7 +22,7 @@ from rdeepsense.windowing.recipe import Recipe, seconds
 from rdeepsense.windowing.stream import Smoothing
 
 # --------------------------------------------------------------------------------------------------
-# What a caller must know of a deployed model, whatever runs it
+# Facts about a deployed model: names, units, classes, intervals
 # --------------------------------------------------------------------------------------------------
 
 Texts = tuple[str, ...]
@@ -76,7 +76,7 @@ class Facts:
     smoothing: Smoothing | None = None  # of decisions in a stream, for classes
     refusal: Refusal | None = None  # None where no reject option was exported
     novelty: CompactNovelty | None = None
-    dated: Texts = ()  # the columns of dates that inputs are made from, see `data.dates`
+    dated: Texts = ()  # the columns of dates that inputs are made from, see `data.columns`
     double: tuple[int, ...] = ()  # columns whose values float32 does not tell apart
 
     @property
@@ -211,7 +211,7 @@ class Facts:
 
 
 # --------------------------------------------------------------------------------------------------
-# A runner predicts checked rows: numpy, C through ctypes, ONNX Runtime, each behind one method
+# The interface of runners: numpy, C through ctypes, ONNX Runtime
 # --------------------------------------------------------------------------------------------------
 
 Values = NDArray[Any]  # float64, or float32 where a runner computes in that
@@ -262,7 +262,7 @@ def apart(wanted: Outputs, found: Outputs) -> Values:
 
 
 # --------------------------------------------------------------------------------------------------
-# Links in numpy: from the columns of the last layer to location and width
+# Links in numpy: from columns of the last layer to location and width
 # --------------------------------------------------------------------------------------------------
 
 
@@ -299,7 +299,7 @@ FUNCTIONS: dict[str, Callable[..., Floats]] = {
 
 
 # --------------------------------------------------------------------------------------------------
-# The Laplace approximation of the last layer in a folded model (numpy alone)
+# The Laplace approximation of the last layer, in numpy
 #
 # What the training rows leave open about the last layer (`rdeepsense.uncertainty.laplace`) is one
 # matrix and two numbers for each output. With the last hidden layer's numbers h and the scaled
@@ -348,7 +348,7 @@ def triangular(matrix: Floats) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Periodic embeddings of standardised inputs, in numpy
+# Periodic embeddings of standardized inputs, in numpy
 #
 #     e_j = max(0, W_j [sin, cos](2 pi c_j z_j) + b_j)
 #
@@ -399,7 +399,7 @@ class Embedding:
 
 
 # --------------------------------------------------------------------------------------------------
-# DenseLayer layers with ReLU between them, in numpy
+# Dense layers with ReLU between them, in numpy
 #
 #     h_0 = x - centre,   h_i = max(0, W_i h_{i-1} + b_i),   raw = W h + b
 #
@@ -491,7 +491,7 @@ class Layers:
 
 
 # --------------------------------------------------------------------------------------------------
-# From the columns of the last layer to what they mean in the target's units
+# From columns of the last layer to predictions in the target's units
 #
 #     numbers:  std = spread width,   mean = location + shift std
 #     classes:  probabilities = softmax(columns)
@@ -553,7 +553,7 @@ def _full(values: Floats, like: Floats) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the labels of one person or sensor leave of a variance, row by row
+# Variance that remains after adaptation to a group, row by row
 #
 #     kept = max(1 - sum_j shares_j (1 - psi_j^T M_j psi_j / psi_j^T psi_j), least)
 #
@@ -583,7 +583,7 @@ class Narrowing:
 
 
 # --------------------------------------------------------------------------------------------------
-# What guard, reject option and novelty make of predictions
+# Effect of guard, reject option and novelty on predictions
 #
 # The guard widens predictions of rows that it flags, the novelty those of rows that it flags alone,
 # the more the further out they are. The reject option leaves predictions as they are. A row that
@@ -645,7 +645,7 @@ def _unsure(found: Outputs, facts: Facts, X: NDArray[Any]) -> Statuses:
 
 
 # --------------------------------------------------------------------------------------------------
-# A trained network as plain dense layers and a few numbers, run with numpy alone
+# A folded dense model
 #
 # Raw sensor units go in. Scaling of inputs and targets, calibration scale and temperature are
 # inside the layers and the output, so that real units come out.

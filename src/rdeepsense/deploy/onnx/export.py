@@ -56,12 +56,12 @@ from rdeepsense.refusal import Refusal
 from rdeepsense.status import Status
 
 # --------------------------------------------------------------------------------------------------
-# Networks that are not plain dense layers, convolutions and recurrent ones above all, as ONNX
+# Networks other than plain dense layers as ONNX, by torch's exporter
 #
 #     z = (x - centre) per_scale,   raw = body(z) + 0 z,   then mean and std, or probabilities
 #
 # torch writes the graph of the body; the scale of targets and the calibration are folded into its
-# last layer, as for dense models. The body reads z within the guard's ranges; 0 z is as in `graph`.
+# last layer, as for dense models. The body reads z within the guard's ranges; 0 z as in `nodes`.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -155,10 +155,6 @@ def _single(values: ArrayLike) -> Tensor:
 
 
 # --------------------------------------------------------------------------------------------------
-# `export(to='onnx')`: the file, its metadata, and a comparison with the original
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
 # ONNX Runtime as a runner, on one thread
 # --------------------------------------------------------------------------------------------------
 
@@ -200,7 +196,7 @@ def open_session(model: bytes | str) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether ONNX Runtime computes what the model does in float64; nothing else is written
+# Comparison of ONNX Runtime with the model in float64
 # --------------------------------------------------------------------------------------------------
 
 AGREEMENT = 1e-5  # of the std, and of a probability
@@ -258,7 +254,7 @@ def _check_epistemic(wanted: NDArray[np.float64], found: NDArray[np.float64] | N
 
 
 # --------------------------------------------------------------------------------------------------
-# What an ONNX file says of itself: text as it is, everything else as JSON
+# Metadata of an ONNX file: text as it is, other values as JSON
 # --------------------------------------------------------------------------------------------------
 
 
@@ -353,12 +349,12 @@ def _factors(intervals: Intervals) -> dict[str, dict[str, list[float]]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A fitted model as one ONNX file, run by ONNX Runtime before it is written
+# Export of a fitted model to ONNX
 #
-# The graph (see `graph`, and `modules` for networks that are not plain dense layers) takes x
-# (batch, inputs), or windows (batch, time, channels), in raw sensor units, float32, and gives mean
-# and std, or probs, and with a laplace epistemic, each (batch, outputs). What else a caller needs
-# is in the file's metadata.
+# The graph (`nodes.model`, or `module_graph` for networks that are not plain dense layers) takes x
+# (batch, inputs), or windows (batch, time, channels), in raw sensor units, float32. It gives mean
+# and std, or probs, and with a Laplace approximation epistemic, each (batch, outputs). The metadata
+# of the file contain everything else that a caller needs.
 # --------------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ from rdeepsense.refusal import Refusal
 from rdeepsense.status import Status
 
 # --------------------------------------------------------------------------------------------------
-# Nodes and constants of an ONNX graph, collected in the order of the computation
+# Nodes and constants of an ONNX graph, in the order of computation
 # --------------------------------------------------------------------------------------------------
 
 OPSET = 17
@@ -123,7 +123,7 @@ def embedding_nodes(nodes: Nodes, embedding: StoredEmbedding | None, z: str) -> 
 
 
 # --------------------------------------------------------------------------------------------------
-# What networks read of a row with categories and missing values, as ONNX nodes
+# Categories and missing values as ONNX nodes
 #
 #     [Gather(x, numbers), Cast(IsNaN(Gather(x, flagged))), Gather(vectors, row of the code), ...]
 #
@@ -177,7 +177,7 @@ def _vectors(nodes: Nodes, k: int, category: Category) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The Laplace approximation of a folded model (see `folded.laplace`) as ONNX nodes
+# The Laplace approximation as ONNX nodes; see `LastLayerLaplace`
 # --------------------------------------------------------------------------------------------------
 
 
@@ -211,7 +211,7 @@ def corrected_logits(nodes: Nodes, raw: str, widened: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Links as ONNX nodes, and as torch operations that torch writes as such
+# Links as ONNX nodes, and as torch operations for torch's exporter
 # --------------------------------------------------------------------------------------------------
 
 OPERATORS = {"add": "Add", "multiply": "Mul", "softplus": "Softplus", "exp": "Exp", "sqrt": "Sqrt"}
@@ -266,7 +266,7 @@ class TensorArithmetic:
 
 
 # --------------------------------------------------------------------------------------------------
-# The guard of a model as ONNX nodes, and the same in torch for graphs that torch writes
+# The guard as ONNX nodes, and as torch operations for torch's exporter
 #
 # `status` (batch,) is a number of `rdeepsense.Status`, `flagged_input` (batch,) the first input
 # that it is for, or -1.
@@ -405,7 +405,7 @@ def _whole(nodes: Nodes, name: str, value: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A reject option as ONNX nodes, and the same in torch: UNSURE in the status
+# The reject option as ONNX nodes and as torch operations
 # --------------------------------------------------------------------------------------------------
 
 
@@ -452,16 +452,17 @@ class TorchRefusal(torch.nn.Module):
 
 
 # --------------------------------------------------------------------------------------------------
-# A folded model as an ONNX graph: raw sensor units in, mean and std or probabilities out
+# A folded dense model as an ONNX graph
 #
 #     z = (x - centre) per_scale,   h_i = Relu(Gemm(h_{i-1}, W_i, b_i)),   raw = Gemm(h, W, b) + 0 z
 #
-# The layers read z within the guard's ranges and up to the network's reach, and what `embedding`
-# makes of it. Of categories and missing values x is what `encoding` makes of them.
+# The layers read z within the guard's ranges and up to the network's reach, and what
+# `embedding_nodes` makes of it. Of categories and missing values x is what
+# `encoding_nodes` makes of them.
 #
 # 0 z is the sum over a row of z - z: NaN where an input is NaN or infinite, else 0. Without it a
 # run-time may make an ordinary number of such a row on the way through Relu or QuantizeLinear.
-# `laplace` adds the nodes of a laplace, `links` those of the head's link.
+# `laplace_nodes` adds the nodes of the Laplace approximation, `NodeArithmetic` those of links.
 #
 # In eight bits the numbers are those of `quantise`: activations are divided by their row's step, so
 # that QuantizeLinear has the scale 1, and products multiplied by it. The first layer computes in

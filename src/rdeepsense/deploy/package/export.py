@@ -22,7 +22,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.windowing.recipe import Recipe
 
 # --------------------------------------------------------------------------------------------------
-# What a package may be called, and its version: what all four tools take
+# Names and versions of packages that all four tools accept
 # --------------------------------------------------------------------------------------------------
 
 # Headers of C and of Arduino's core, in whatever case: ours would be found in their place.
@@ -77,7 +77,7 @@ def registry_name(name: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What each tool reads first: names, versions and files of a package, in the tool's own format
+# Manifests of a package, in the format of each tool
 # --------------------------------------------------------------------------------------------------
 
 FILES = Path(__file__).parent / "files"
@@ -168,7 +168,7 @@ def _zephyr(name: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whose the parts of a package are
+# Licenses of the parts of a package
 # --------------------------------------------------------------------------------------------------
 
 NOTE = """The numbers of the model are yours: src/{name}_weights.c, the tables of src/{name}.c and
@@ -186,7 +186,7 @@ def licence(name: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The README of a package: three lines for each tool, then what is said of the C
+# The README of a package
 # --------------------------------------------------------------------------------------------------
 
 BUILT = "Build it with `model.c` and `weights.c`."
@@ -210,7 +210,7 @@ def package_readme(source: Source, report: dict[str, Any], sketches: list[str]) 
 
 
 # --------------------------------------------------------------------------------------------------
-# How the example reads a motion sensor: which of its functions fill which channels
+# Motion sensor functions of the example, by channel
 # --------------------------------------------------------------------------------------------------
 
 AXES = 3
@@ -308,7 +308,7 @@ def _sensors(model: CModel, recipe: Recipe | None) -> Iterator[tuple[int, Functi
 
 
 # --------------------------------------------------------------------------------------------------
-# The examples of a package: a sketch that reads sensors, and one that replays stored rows
+# Examples of a package: a sketch that reads sensors, and a replay
 # --------------------------------------------------------------------------------------------------
 
 MOST_ROWS, MOST_WINDOWS = 8, 3  # a window takes kilobytes of flash
@@ -406,7 +406,7 @@ def _digits(std: NDArray[np.float64]) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Writing of a package: the C of a model, laid out for four tools at once
+# Writing of a package for four tools
 # --------------------------------------------------------------------------------------------------
 
 FORWARD = '/* The header lies in src, where Arduino looks for it. */\n#include "../src/{name}.h"\n'

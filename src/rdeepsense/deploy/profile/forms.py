@@ -58,7 +58,7 @@ from rdeepsense.fitting.fitted import Fitted
 from rdeepsense.link import Column, LocationWidth, Softmax
 
 # --------------------------------------------------------------------------------------------------
-# A program in C, timed by a loop around it and counted by callgrind
+# A C program, timed in a loop and counted by callgrind
 #
 # Timed is the fastest build for this processor, or one for the level of x86 that RDEEPSENSE_LEVEL
 # names. Counted is one without AVX-512, which valgrind does not know (on x86 -march=x86-64-v3,
@@ -135,7 +135,7 @@ def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
 
 
 # --------------------------------------------------------------------------------------------------
-# Baselines for the cost, not the quality, of a prediction: the same C, the same shape
+# Baselines for the cost of a prediction: C of the same shape
 #
 #     point:     the mean alone, without the rows of the last layer and the head that make the std
 #     MCDrop-k:  k passes of the point network, each with a dropout mask of its own (section 4.3)
@@ -212,7 +212,7 @@ def _mixture(sources: list[Source], passes: int) -> Program:
 
 
 # --------------------------------------------------------------------------------------------------
-# The model whose forms are measured, and the row that all of them predict
+# The profiled model, and the row that all forms predict
 # --------------------------------------------------------------------------------------------------
 
 
@@ -296,7 +296,7 @@ def _typical(layers: Layers, rows: NDArray[Any]) -> NDArray[Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The forms in which one model can run, each ready to be measured on one row and one thread
+# The forms of a model, ready to be measured
 #
 # `c-` candidates and baselines are C, timed inside C; `ctypes` is c-float32 called from Python with
 # the arrays where they lie. torch gets a row that is already scaled, the others one in raw units.
@@ -511,7 +511,7 @@ def _in_c(
 
 
 # --------------------------------------------------------------------------------------------------
-# `rdeepsense.profile`: what one prediction costs in every form of a model
+# `rdeepsense.profile`: cost of one prediction in every form of a model
 # --------------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ from rdeepsense.networks import Architecture, Dense, Periodic
 from rdeepsense.networks.base import built
 
 # --------------------------------------------------------------------------------------------------
-# A form in which a model can run, ready to be measured
+# The interface of a form that can be measured
 # --------------------------------------------------------------------------------------------------
 
 Seconds = Callable[[int], NDArray[np.float64]]
@@ -89,7 +89,7 @@ def peak_of_python(script: str, *arguments: object) -> int | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Energy meters that Linux offers under /sys; `find` gives the best one there is
+# Energy meters in Linux's /sys; `find` returns the best one available
 #
 # A counter (RAPL) is read before and after. A power sensor (INA chips, a battery that is being
 # emptied) is sampled while the work runs, and its mean multiplied by the time. Both see everything
@@ -237,7 +237,7 @@ def _readable(path: Path) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Documented devices, to estimate time and energy where none is at hand
+# Documented devices, for estimates of time and energy
 #
 #     seconds = multiply-adds / multiply-adds a second,    joules = seconds * watts
 #
@@ -305,7 +305,7 @@ def device_named(name: str) -> Device:
 
 
 # --------------------------------------------------------------------------------------------------
-# What one prediction costs: passes, multiply-adds and bytes counted, time and energy measured
+# Cost of one prediction: counted operations and bytes, measured time and energy
 #
 # Counted are the dense layers (a multiply-add for each weight and pass) and the float32 weights and
 # biases that must be stored. Measured is the network with its head, from scaled inputs to the
@@ -463,7 +463,7 @@ def _seconds(call: Call) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# Every candidate measured side by side, one row at a time and on one thread
+# Interleaved measurements of all candidates, one row and one thread
 #
 # All candidates take turns in each round, so that a machine that is busy for a while slows all
 # alike. Of each the round with the smallest median counts: its median and its 99th percentile. A

@@ -41,7 +41,7 @@ from rdeepsense.fitting.passes import LastHidden, hidden_size
 from rdeepsense.windowing.recipe import Recipe
 
 # --------------------------------------------------------------------------------------------------
-# The files of a page: its sources in one script, one HTML, a manifest and a service worker
+# Files of a page: one script, one HTML file, manifest and service worker
 #
 # A script's `import` lines say what it needs; here the files stand below each other in that order,
 # and the lines are left out. Names are thus unique over all files, which a browser checks: twice
@@ -135,11 +135,7 @@ def _worker(files: Mapping[str, bytes], title: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `export(to='web')`: a folder of static files that predicts in the browser
-# --------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------
-# The shape of a predicted density, the same for every row but for its place and width
+# The shape of a predicted density, without location and width
 #
 # A head's distribution is one of location and scale, calibrated by a factor or by a map of its
 # probabilities, so that with z = (y - mean) / std the density of z is a curve of the output alone.
@@ -169,7 +165,7 @@ def standard_curve(fitted: Fitted, epistemic: str | None = None) -> Floats | Non
 
 
 # --------------------------------------------------------------------------------------------------
-# Which of a phone's motion sensors a channel is, as far as its names and its values tell
+# Motion sensor of each channel, from its name and values
 #
 # A browser gives acceleration with gravity and without it, in m/s2, and rotation in degrees a
 # second. A channel that is none of these is not read from the phone: recordings can still be
@@ -243,7 +239,7 @@ def _same_unit(
 
 
 # --------------------------------------------------------------------------------------------------
-# What a page knows of its model beside the code: names, units, ranges, factors, curves
+# Metadata of the model for a page: names, units, ranges, factors, curves
 # --------------------------------------------------------------------------------------------------
 
 MANY = 16  # outputs from which on they are a wave and no table
@@ -364,11 +360,11 @@ def _figures(after: dict[str, float]) -> dict[str, float]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a page needs to learn from a user's labels as `model.adapt` does: the prior's root
+# The root of the prior, for adaptation in a page as by `model.adapt`
 #
-# The change D of the last layer has the prior N(0, C0) for each class (`adaptation.classes`), and
-# C0 = B B^T with B lower triangular: with psi = B^T phi of the labelled windows the page needs only
-# their products psi_n^T psi_m, and D = B sum_n psi_n a_n^T.
+# As in `adaptation.corrections`, the change D of the last layer has the prior N(0, C0) for each
+# class, and C0 = B B^T with B lower triangular: with psi = B^T phi of the labeled windows the page
+# needs only their products psi_n^T psi_m, and D = B sum_n psi_n a_n^T.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -408,7 +404,7 @@ def check_personal(fitted: Fitted, header: str | None = None) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What is found out about a page: its files' sizes, and all that is known of its C
+# The report of a page
 # --------------------------------------------------------------------------------------------------
 
 
@@ -435,7 +431,7 @@ class WebReport(ExportReport):
 
 
 # --------------------------------------------------------------------------------------------------
-# A custom section of a WebAssembly file: bytes that go with the code and that scripts can read
+# Custom sections of a WebAssembly file
 #
 # A section is a byte that says its kind, 0 for custom ones, its length, and here the length of its
 # name, the name, and the content. Lengths are LEB128: seven bits a byte, the lowest first.
@@ -464,7 +460,7 @@ def leb128(value: int) -> bytes:
 
 
 # --------------------------------------------------------------------------------------------------
-# Exported C compiled to WebAssembly, by clang where it can, else by the compiler of ziglang
+# Compilation to WebAssembly by clang or ziglang
 # --------------------------------------------------------------------------------------------------
 
 HERE = Path(__file__).parent / "c"
@@ -527,7 +523,7 @@ def _targets(clang: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A fitted model as a folder of static files: a page that runs it where it is opened
+# Export of a fitted model to a page
 # --------------------------------------------------------------------------------------------------
 
 SECTION = "rdeepsense"

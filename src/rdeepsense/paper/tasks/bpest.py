@@ -21,7 +21,7 @@ from rdeepsense.paper.tasks import task as broken_lines
 from rdeepsense.paper.tasks.task import Indices, Task
 
 # --------------------------------------------------------------------------------------------------
-# Records in MATLAB files: a cell array, each cell a matrix of a few channels, many samples
+# Records in MATLAB files: a cell array of matrices (channels, samples)
 # --------------------------------------------------------------------------------------------------
 
 CHANNELS = (2, 3)  # accepted numbers of them
@@ -275,7 +275,7 @@ def _is_number(field: str) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# BPEst, simulated: 2 s of finger pulse (PPG) -> 2 s of arterial pressure (ABP)
+# BPEst, simulated: 2 s of finger PPG -> 2 s of arterial pressure (ABP)
 #
 # A window has a heart rate f, a phase, a stiffness s, an amplitude a, a baseline and a tilt. They
 # fix the PPG without noise, so the PPG tells them:

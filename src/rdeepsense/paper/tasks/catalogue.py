@@ -12,7 +12,7 @@ from rdeepsense.paper.tasks import task as prepared
 from rdeepsense.paper.tasks.task import Task, kl_from_truth
 
 # --------------------------------------------------------------------------------------------------
-# Simulated tasks: the paper's four, with its shapes and a known conditional distribution
+# Simulated tasks with known conditional distributions
 #
 # This is what runs where no data is at hand. Everything made from it is to be labelled simulated.
 # --------------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ __all__ = ["SIMULATORS", "kl_from_truth"]
 
 
 # --------------------------------------------------------------------------------------------------
-# The four tasks of the paper by name: where their data is published, and how to get a task
+# The four tasks by name, and the sources of their data
 #
 # The addresses are those of the publishers. No checksums are given: the first download's is
 # recorded.

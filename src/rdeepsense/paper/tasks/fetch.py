@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Downloads that go on where they stopped, whole or not at all
+# Resumable downloads
 #
 # While a file comes in it is `NAME.part`, beside it `NAME.part.json` with what the server said of
 # it, so that parts of two versions are never put together. Under its own name there is only a whole
@@ -248,7 +248,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The wanted files of a zip archive, and of archives inside it, into one folder
+# Extraction of files from nested zip archives
 # --------------------------------------------------------------------------------------------------
 
 MOST_RATIO = 100  # of these to the archive's own bytes; sensor data as text has about 10

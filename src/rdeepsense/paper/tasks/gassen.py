@@ -17,7 +17,7 @@ from rdeepsense.paper.tasks import task as draws
 from rdeepsense.paper.tasks.task import Task
 
 # --------------------------------------------------------------------------------------------------
-# GasSen (section 4.2): the concentrations of two mixed gases from an array of 16 sensors
+# GasSen (section 4.2): concentrations of two mixed gases from 16 sensors
 #
 # Reads `ethylene_CO.txt` or `ethylene_methane.txt` as published (UCI 322, "Gas sensor array under
 # dynamic gas mixtures"): a line of titles, then lines of 19 numbers separated by spaces: seconds,

@@ -392,9 +392,9 @@ def simulated_windows(theta: Array, start: Array) -> Array:
 
 
 # --------------------------------------------------------------------------------------------------
-# HHAR, simulated as a phone's log: sample after sample of users who change what they do
+# HHAR, simulated as the log of a phone, with changes of activity
 #
-# A recording is one way to move, theta of `simulate.hhar`, whose phase goes on: windows that follow
+# A recording is one way to move, theta of `simulate`, whose phase goes on: windows that follow
 # each other, with the phase of each where the one before ended.
 # --------------------------------------------------------------------------------------------------
 

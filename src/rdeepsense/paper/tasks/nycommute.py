@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Trip files of New York's Taxi and Limousine Commission (TLC), in the layouts of all years
+# Trip files of the Taxi and Limousine Commission (TLC), all layouts
 #
 # Yellow and green, CSV and Parquet; with coordinates, or since July 2016 with the ids of zones.
 # --------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def _values(raw: pl.LazyFrame) -> pl.LazyFrame:
 
 
 # --------------------------------------------------------------------------------------------------
-# The places of New York's taxi zones: the centroid of each, in degrees
+# Centroids of New York's taxi zones, in degrees
 #
 # Trips since July 2016 name zones instead of positions. A table `zones.csv` (zone id, longitude,
 # latitude) says where they are; without it, the TLC's own map `taxi_zones.shp` with
@@ -304,7 +304,7 @@ def degrees(x: float, y: float) -> tuple[float, float]:
 
 
 # --------------------------------------------------------------------------------------------------
-# NYCommute (section 4.2): minutes of a New York taxi trip from where and when it begins and ends
+# NYCommute (section 4.2): minutes of a taxi trip from start and end
 #
 # Five inputs: longitude and latitude of pick-up and drop-off in degrees, and the time of day of the
 # pick-up in hours (New York wall-clock time). The paper standardises them; here that is left to the
@@ -484,7 +484,7 @@ def _source(files: list[Path], counts: NDArray[np.int64], unreadable: str) -> st
 
 
 # --------------------------------------------------------------------------------------------------
-# NYCommute, simulated: where a trip begins and ends and the time of day -> its minutes
+# NYCommute, simulated: start, end and time of day -> minutes
 #
 # The usual time of a trip is known from its inputs:
 #

@@ -19,7 +19,7 @@ from rdeepsense.distributions.base import Seed, count, generator
 from rdeepsense.errors import InputError, require
 
 # --------------------------------------------------------------------------------------------------
-# A walk that names the broken line of a CSV file; the fast reader says only that there is one
+# Location of an invalid line in a CSV file
 # --------------------------------------------------------------------------------------------------
 
 SHOWN = 80  # characters of a broken line that an error repeats
@@ -102,7 +102,7 @@ def word(field: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Sensing tasks: inputs, targets, units, who they come from, and how to split them
+# Tasks: inputs, targets, units, groups and splits
 # --------------------------------------------------------------------------------------------------
 
 Indices = NDArray[np.intp]
@@ -219,7 +219,7 @@ def _cuts(count: int, shares: Sequence[float], what: str) -> tuple[int, int]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A task as one compact Parquet file, read back exactly as it was
+# A task as one Parquet file
 #
 # A column for each input (`x:NAME`) and target (`y:NAME`), one for the groups (`group`), and under
 # the key `rdeepsense.task` of the file's metadata, as JSON, everything else. The true distribution
@@ -299,7 +299,7 @@ def _task(file: Any, about: dict[str, Any]) -> Task:
 
 
 # --------------------------------------------------------------------------------------------------
-# The start of every simulator: a checked number of rows and a seeded generator
+# Common checks and seeding of simulators
 # --------------------------------------------------------------------------------------------------
 
 
@@ -311,7 +311,7 @@ def seeded(rows: int, seed: int) -> np.random.Generator:
 
 
 # --------------------------------------------------------------------------------------------------
-# The distance of a prediction from the known truth of simulated rows
+# Distance of predictions from the known distribution of simulated rows
 # --------------------------------------------------------------------------------------------------
 
 
