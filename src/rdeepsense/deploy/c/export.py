@@ -535,7 +535,7 @@ def export_graph_c99(
 ) -> C99:
     """Make the C of a network of windows and the report of it.
 
-    With `personal` the caller may change the last layer, see `runtime/personal.h`.
+    With `personal` the caller may change the last layer, see `model_personal` in `runtime/model.h`.
     """
     for name in ("epistemic", "fine_tune"):
         if getattr(options, name):

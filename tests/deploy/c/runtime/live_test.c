@@ -55,7 +55,7 @@ static int model_predict(const float *x, float *mean, float *std, void *scratch)
     return MODEL_OK;
 }
 
-#include "turned.h"
+#include "projection.h"
 
 #include "live.h"
 

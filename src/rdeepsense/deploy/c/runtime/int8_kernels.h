@@ -67,5 +67,5 @@ static unsigned block_of(unsigned outputs, unsigned first)
 #ifdef LISTED
 #include "int8_listed.h"
 #elif !defined(__SSE2__)
-#include "int8_every.h"
+#include "int8_dense.h"
 #endif

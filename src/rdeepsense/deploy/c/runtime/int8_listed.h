@@ -59,4 +59,4 @@ static void add_first(const int8_t *w, const uint8_t *high, const uint8_t *low, 
 }
 #endif
 
-#include "int8_picked.h"
+#include "int8_sparse.h"

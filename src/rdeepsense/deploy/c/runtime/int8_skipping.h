@@ -79,4 +79,4 @@ static picked pick(const uint8_t *x, unsigned groups, uint16_t *room)
     return p;
 }
 
-#include "int8_picked.h"
+#include "int8_sparse.h"

@@ -51,7 +51,7 @@
 #endif
 
 #if LIVE || NARROWED
-#include "turned.h"
+#include "projection.h"
 #endif
 
 #if NARROWED
@@ -81,11 +81,39 @@
 #endif
 
 #if STREAMS && LIVE
-#include "live_interval.h"
+/* A stream of intervals that learns on. */
+
+int model_live_interval(model_state *state, model_window *window, const float *x, model_row *row,
+                        float *mean, float *std, float *low, float *high, void *scratch)
+{
+    const int status = model_push_interval(window, x, row->mean, row->std, scratch);
+#if REFUSES
+    return answer(status, state, row, mean, std, low, high, scratch) |
+           (all_noted(window->status) & MODEL_UNSURE);
+#else
+    return answer(status, state, row, mean, std, low, high, scratch);
+#endif
+}
 #endif
 
 #if MANY && WINDOWS
-#include "each.h"
+/* Predicts rows one after the other; returns all flags together. */
+
+#include "predict_into.h"
+
+int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows);
+int model_predict_many(const float *x, float *out, size_t apart, uint8_t *statuses, size_t rows)
+{
+    work w; /* on the stack, so that any number of threads may call */
+    size_t r;
+    int status, all = MODEL_OK;
+    for (r = 0; r < rows; ++r) {
+        status = predict_into(x + r * MODEL_INPUTS, out + r * MODEL_OUTPUTS, apart, &w);
+        statuses[r] = (uint8_t)status;
+        all |= status;
+    }
+    return all;
+}
 #elif MANY
 #include "many.h"
 #endif

@@ -92,7 +92,14 @@ float model_surprise(const float *x);
 
 #endif
 #if PERSONAL
-#include "personal.h"
+/* What one user's labels have taught, at the beginning of the scratch, which must therefore be
+   zero at first and be kept. The caller computes the change, from what the last layer read and said
+   of windows whose class is known. */
+typedef struct {
+    float change[MODEL_OUTPUTS][MODEL_TOP + 1]; /* added to the last layer's weights and bias */
+    float read[MODEL_TOP];                      /* by the last layer, of the last window */
+    float logits[MODEL_OUTPUTS];                /* what it said of that, without the change */
+} model_personal;
 
 #endif
 #if LIVE
@@ -108,7 +115,11 @@ float model_surprise(const float *x);
 
 #endif
 #if STREAMS && LIVE
-#include "live_stream.h"
+/* As model_live, of the window that ends with this interval; NaN before there is one. What runs on
+   from interval to interval does not learn: its last layer reads other numbers than the trained
+   one. */
+int model_live_interval(model_state *state, model_window *window, const float *x, model_row *row,
+                        float *mean, float *std, float *low, float *high, void *scratch);
 
 #endif
 #ifdef __cplusplus
