@@ -32,7 +32,7 @@ from rdeepsense._files import write_whole
 from rdeepsense.datasets import simulate
 from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.networks import dense
-from rdeepsense.paper import uci as datafile
+from rdeepsense.paper import uci
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.uncertainty import Laplace, epistemic_variance
 
@@ -172,7 +172,7 @@ def unlike(X: NDArray[Any], test: NDArray[Any], seed: int) -> dict[str, NDArray[
     }
 
 
-def detection(sets: list[datafile.DataSet], splits: int) -> list[Row]:
+def detection(sets: list[uci.DataSet], splits: int) -> list[Row]:
     """AUROC of the scores for inputs unlike the training rows, and NLL on those alike.
 
     The settings of novelty were chosen on splits 3 to 5 of the same sets. `novelty above 0.95` is
@@ -215,7 +215,7 @@ def _means(rows: list[Row]) -> Row:
     return {k: float(np.mean([r[k] for r in rows])) for k in rows[0] if k != "set"}
 
 
-def wrapped(sets: list[datafile.DataSet], splits: int) -> list[Row]:
+def wrapped(sets: list[uci.DataSet], splits: int) -> list[Row]:
     """NLL of `wrap` and of MCDrop-100 with tuned noise: one network, the same validation rows."""
     rows = []
     for data in sets:
@@ -293,8 +293,8 @@ def main() -> None:
     if folder is None:
         print("\nUCI is left out: RDEEPSENSE_DATA is not set")
     else:
-        paths = datafile.find(Path(folder) / "uci", list(SETS))
-        sets = [datafile.load(path) for path in paths]
+        paths = uci.find(Path(folder) / "uci", list(SETS))
+        sets = [uci.load(path) for path in paths]
         results["detection"] = detection(sets, arguments.splits)
         show("NLL alike; AUROC of the laplace score, where no other is named", results["detection"])
         results["wrap"] = wrapped(sets, arguments.splits)

@@ -26,7 +26,7 @@ from rdeepsense.datasets import simulate
 from rdeepsense.live.live import alarms
 from rdeepsense.live.state import FALSE_ALARMS, RowPass, Settings
 from rdeepsense.live.targets import Numbers
-from rdeepsense.paper import uci as datafile
+from rdeepsense.paper import uci
 
 COVERAGE = 0.9
 MODELS, STREAMS, ROWS = 20, 10, 1_000
@@ -85,8 +85,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a file for the figures as JSON")
     given = parser.parse_args()
     results: list[Row] = []
-    for path in datafile.find(data_folder() / "uci"):
-        data = datafile.load(path)
+    for path in uci.find(data_folder() / "uci"):
+        data = uci.load(path)
         for split in range(given.splits):
             test = data.test[split]
             model = fitted(data.x[~test], data.y[~test], split)

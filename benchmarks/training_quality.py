@@ -30,7 +30,7 @@ from training_report import write
 
 from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.networks import dense
-from rdeepsense.paper import uci as datafile
+from rdeepsense.paper import uci
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, stack, train
 from rdeepsense.training.schedule import EVERY, REACH
@@ -51,7 +51,7 @@ class Problem:
     network: StochasticNetwork
 
 
-def problem(data: datafile.DataSet, seed: int, device: str) -> Problem:
+def problem(data: uci.DataSet, seed: int, device: str) -> Problem:
     free, test = np.flatnonzero(~data.test[seed]), np.flatnonzero(data.test[seed])
     free = np.random.default_rng(seed).permutation(free)
     held, kept = np.split(free, [round(VALIDATION * len(free))])
@@ -120,7 +120,7 @@ def mean_nll(network: StochasticNetwork, rows: Rows) -> float:
 
 def compare(path: Path, arguments: argparse.Namespace, reference: dict[str, Any]) -> dict[str, Any]:
     """Test NLLs in the target's units, seed by seed, for the plain path and each mode."""
-    data, device = datafile.load(path), arguments.device
+    data, device = uci.load(path), arguments.device
     modes = arguments.modes if device == "cuda" else ["fast"]
     nll: dict[str, list[float]] = {"plain": reference.get(data.name, [])[: arguments.seeds]}
     seconds = dict.fromkeys(["plain", *modes], 0.0)
@@ -183,7 +183,7 @@ def run(arguments: argparse.Namespace) -> None:
         reference = {row["set"]: row["nll"]["plain"] for row in stored}
     found: dict[str, Any] = {"machine": machine(arguments.device), "results": []}
     print(f"{found['machine']}; test NLL over {arguments.seeds} seeds, ± standard error")
-    for path in datafile.find(Path(folder), list(SETS)):
+    for path in uci.find(Path(folder), list(SETS)):
         row = compare(path, arguments, reference)
         tell(row)
         found["results"].append(row)

@@ -12,7 +12,7 @@ import warnings
 import pytest
 import torch
 
-from rdeepsense import _torch as process_wide
+from rdeepsense import _torch
 from rdeepsense._torch import alone, quiet, tensor_cores, threads_outside, torch_threads
 
 
@@ -84,7 +84,7 @@ def in_new_thread(call: object) -> object:
 
 
 def test_one_thread_may_enter_twice() -> None:
-    for state in process_wide.STATES:
+    for state in _torch.STATES:
         with alone(state), alone(state):
             pass
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense.dropout import convert
 from rdeepsense.dropout.layers import DropoutEntries, dropped
 from rdeepsense.networks import Dense
 from rdeepsense.networks.base import built
 
-CPU = randomness.CPU
+CPU = _torch.CPU
 
 
 class Sevens(nn.Module):
@@ -28,31 +28,31 @@ class Sevens(nn.Module):
 
 
 def test_outside_of_a_context_layers_draw_from_the_default_generator() -> None:
-    assert randomness.current(CPU) is None
+    assert _torch.current(CPU) is None
     x = torch.ones(50)
     torch.manual_seed(3)
     wanted = functional.dropout(x, 0.4)
     torch.manual_seed(3)
     assert torch.equal(dropped(x, 0.4), wanted)  # the same numbers as torch's own dropout
     before = torch.get_rng_state()
-    with randomness.drawing(3):
+    with _torch.drawing(3):
         assert torch.equal(dropped(x, 0.4), wanted)
     assert torch.equal(torch.get_rng_state(), before)
-    assert randomness.current(CPU) is None
+    assert _torch.current(CPU) is None
 
 
 def test_contexts_nest_and_belong_to_their_thread() -> None:
-    with randomness.drawing(0):
-        outer = randomness.current(CPU)
-        with randomness.drawing(1):
-            assert randomness.current(CPU) is not outer
-        assert randomness.current(CPU) is outer
+    with _torch.drawing(0):
+        outer = _torch.current(CPU)
+        with _torch.drawing(1):
+            assert _torch.current(CPU) is not outer
+        assert _torch.current(CPU) is outer
         seen: list[object] = []
-        thread = threading.Thread(target=lambda: seen.append(randomness.current(CPU)))
+        thread = threading.Thread(target=lambda: seen.append(_torch.current(CPU)))
         thread.start()
         thread.join()
         assert seen == [None]
-        assert randomness.current(torch.device("cuda")) is None
+        assert _torch.current(torch.device("cuda")) is None
 
 
 def test_the_default_generator_is_borrowed_and_put_back_even_after_an_error() -> None:
@@ -60,7 +60,7 @@ def test_the_default_generator_is_borrowed_and_put_back_even_after_an_error() ->
     found = []
 
     def fail() -> None:
-        with randomness.drawing(5, elsewhere=True):
+        with _torch.drawing(5, elsewhere=True):
             found.append(torch.rand(3))
             raise ZeroDivisionError
 
@@ -69,7 +69,7 @@ def test_the_default_generator_is_borrowed_and_put_back_even_after_an_error() ->
             fail()
         assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(*found)
-    assert torch.equal(found[0], torch.rand(3, generator=randomness.seeded(5)))
+    assert torch.equal(found[0], torch.rand(3, generator=_torch.seeded(5)))
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -79,12 +79,12 @@ def test_states_of_a_context_go_on_where_they_were_saved(elsewhere: bool) -> Non
     def draws() -> list[Tensor]:
         return [dropped(x, 0.5), torch.rand(2) if elsewhere else x]
 
-    with randomness.drawing(1, elsewhere=elsewhere):
+    with _torch.drawing(1, elsewhere=elsewhere):
         draws()
-        saved = {name: state.clone() for name, state in randomness.states().items()}
+        saved = {name: state.clone() for name, state in _torch.states().items()}
         wanted = draws()
-    with randomness.drawing(2, elsewhere=elsewhere):
-        randomness.restore(saved)
+    with _torch.drawing(2, elsewhere=elsewhere):
+        _torch.restore(saved)
         assert all(map(torch.equal, draws(), wanted))
     assert len(saved) == 1 + elsewhere
 
@@ -100,7 +100,7 @@ def test_first_weights_are_those_of_the_seed() -> None:
         torch.manual_seed(11)
         wanted = layers().state_dict()
     before = torch.get_rng_state()
-    with randomness.initialising(11):
+    with _torch.initialising(11):
         found = layers().state_dict()
     assert torch.equal(torch.get_rng_state(), before)
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
@@ -119,7 +119,7 @@ def test_first_weights_are_those_of_the_seed() -> None:
     ],
 )
 def test_modules_that_may_draw_elsewhere(module: nn.Module, elsewhere: bool) -> None:
-    assert randomness.draws_elsewhere(module.modules()) == elsewhere
+    assert _torch.draws_elsewhere(module.modules()) == elsewhere
 
 
 def test_a_converted_dropout_draws_from_the_context() -> None:
@@ -134,7 +134,7 @@ def test_a_converted_dropout_draws_from_the_context() -> None:
     for same in (copy.deepcopy(converted), pickle.loads(pickle.dumps(converted)), converted.twin()):
         found = []
         for each in (converted, same):
-            with randomness.drawing(4):
+            with _torch.drawing(4):
                 found.append(each(torch.ones(20, 2)).mean)
         assert torch.equal(*found)
 

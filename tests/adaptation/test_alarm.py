@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from rdeepsense.adaptation import rates as alarm
+from rdeepsense.adaptation import rates
 from rdeepsense.adaptation.rates import Alarm
 from rdeepsense.errors import InputError
 
@@ -24,17 +24,17 @@ def rang(test: Alarm, scores: np.ndarray, seed: int, rate: float = 0.01) -> int 
 
 
 def test_bets_are_densities() -> None:
-    for k in range(len(alarm.BETS)):
-        mass = quad(lambda p, k=k: float(np.exp(alarm.bets(p)[k])), 0, 1, limit=200)[0]
+    for k in range(len(rates.BETS)):
+        mass = quad(lambda p, k=k: float(np.exp(rates.bets(p)[k])), 0, 1, limit=200)[0]
         assert mass == pytest.approx(1, abs=1e-3)
 
 
 def test_ranks_by_hand() -> None:
     """Three scores above, one beside: p lies between 3/6 and 5/6 of the way."""
-    test = Alarm(np.array([1.0, 2.0]), np.array([1, 1, 3]), alarm.BETS)
-    u = alarm.uniform(7, 0)
+    test = Alarm(np.array([1.0, 2.0]), np.array([1, 1, 3]), rates.BETS)
+    u = rates.uniform(7, 0)
     p = (3 + u * 2) / 6
-    expected = np.log(alarm.BETS @ np.exp(alarm.bets(p)))
+    expected = np.log(rates.BETS @ np.exp(rates.bets(p)))
     after = test.after(1.5, 7)
     assert after.log_capital == pytest.approx(expected, rel=1e-12)
     assert after.counts.tolist() == [1, 2, 3]
@@ -42,7 +42,7 @@ def test_ranks_by_hand() -> None:
 
 
 def test_draws_are_uniform() -> None:
-    drawn = np.array([alarm.uniform(3, step) for step in range(5_000)])
+    drawn = np.array([rates.uniform(3, step) for step in range(5_000)])
     assert abs(drawn.mean() - 0.5) < 0.015
     assert np.abs(np.sort(drawn) - np.arange(5_000) / 5_000).max() < 0.025
     assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.04

@@ -14,7 +14,7 @@ from rdeepsense.cli.paper import run_drift
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.live.replay import WAYS, Replayed, Told
-from rdeepsense.paper import drift as cells
+from rdeepsense.paper import drift
 from rdeepsense.paper.drift import DriftTrial, Score, Stream
 
 
@@ -37,8 +37,8 @@ def judged(folder: Path, seed: int) -> DriftTrial:
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "file").write_text("data")
-    study = cells.Study("A study", "ppm", ("file",), judged)
-    monkeypatch.setattr(cells, "STUDIES", {"gas": study})
+    study = drift.Study("A study", "ppm", ("file",), judged)
+    monkeypatch.setattr(drift, "STUDIES", {"gas": study})
     return tmp_path
 
 
@@ -61,8 +61,8 @@ def test_results_report_and_picture(data: Path, capsys: pytest.CaptureFixture[st
 
 def test_cells_are_kept_and_tried_again(data: Path) -> None:
     (data / "broken").touch()
-    run = lambda seeds: cells.run_cells(  # noqa: E731
-        cells.cells_of(data, ["gas"], seeds), data / "cells", Local(), Silent()
+    run = lambda seeds: drift.run_cells(  # noqa: E731
+        drift.cells_of(data, ["gas"], seeds), data / "cells", Local(), Silent()
     )
     first = run(2)
     assert [cell.seed for cell, _ in first.failed] == [1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.cli import demo as demo_module
+from rdeepsense.cli import demo
 from rdeepsense.cli.demo import TASK, known_truth_tour, task_tour
 from rdeepsense.cli.terminal import Terminal
 from rdeepsense.engines import Local
@@ -101,7 +101,7 @@ def test_the_whole_demo_says_where_to_go_on(
 ) -> None:
     made: list[Path] = []
     for name in ("known_truth_tour", "task_tour"):
-        monkeypatch.setattr(demo_module, name, lambda out, *_, **__: made.append(out))
+        monkeypatch.setattr(demo, name, lambda out, *_, **__: made.append(out))
     result = run("demo", "--out", "tour")
     assert result.code == 0
     assert made == [Path("tour"), Path("tour") / TASK]

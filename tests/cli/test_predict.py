@@ -13,7 +13,7 @@ import pytest
 from predict.models import classifier, regressor, table
 
 from rdeepsense.deploy.c.build import compiler
-from rdeepsense.predict import plan as planning
+from rdeepsense.predict import plan
 from rdeepsense.predict.plan import CRunner
 
 
@@ -38,7 +38,7 @@ def frame(run: Any) -> pl.DataFrame:
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rdeepsense.cli.predict.LARGE", 0)
     monkeypatch.setattr("rdeepsense.cli.predict.rows_at_once", lambda *_: 9)
-    monkeypatch.setattr(planning, "WORTH_IT", 0)
+    monkeypatch.setattr(plan, "WORTH_IT", 0)
 
 
 def test_columns_that_are_asked_for(run: Any, frame: pl.DataFrame) -> None:
@@ -218,7 +218,7 @@ def test_evaluate_takes_the_same_road(
     frame.with_columns(heat=3 * pl.col("a")).fill_null(0.0).write_csv("t.csv")
     command = ("evaluate", "m", "t.csv", "--report", "page.html", "--overwrite", "--json", "e.json")
     by_torch, figures = run(*command).out, json.loads(Path("e.json").read_text())["figures"]
-    monkeypatch.setattr(planning, "WORTH_IT", 0)
+    monkeypatch.setattr(plan, "WORTH_IT", 0)
     monkeypatch.setattr("rdeepsense.predict.prepare._seconds", lambda own, rows: len(own.name))
     ran = list[int]()
     run_c = CRunner.run

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.deploy.profile import measure as energy
+from rdeepsense.deploy.profile import measure
 
 FIT: dict[str, Any] = {"hidden": (6,), "epochs": 2, "random_state": 0, "verbose": False}
 
@@ -20,7 +20,7 @@ FIT: dict[str, Any] = {"hidden": (6,), "epochs": 2, "random_state": 0, "verbose"
 @pytest.fixture
 def model(tmp_path: Path, csv: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(energy, "find", lambda: None)
+    monkeypatch.setattr(measure, "find", lambda: None)
     frame = pl.read_csv(csv)
     y = frame.select("y", "z").to_numpy()
     rds.RDeepSenseRegressor(**FIT, effort="quick").fit(frame.select("a", "b [V]"), y).save(

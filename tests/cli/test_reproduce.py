@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from rdeepsense.cli.paper import reproduce
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.paper import report as reproduction
-from rdeepsense.paper import run as engine
+from rdeepsense.paper import report, run
 from rdeepsense.paper.claims import ClaimVerdict
 from rdeepsense.paper.run import StudyOutcome
 
@@ -41,8 +40,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         made.append(results)
         return [*(out / "figures" / f"a.{suffix}" for suffix in ("png", "svg")), out / "report.md"]
 
-    monkeypatch.setattr(engine, "run", fake)
-    monkeypatch.setattr(reproduction, "write", write)
+    monkeypatch.setattr(run, "run", fake)
+    monkeypatch.setattr(report, "write", write)
     return made
 
 

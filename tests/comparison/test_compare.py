@@ -13,8 +13,7 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense._progress import Silent
-from rdeepsense.comparison import compare as compare_cells
-from rdeepsense.comparison import compare as comparison
+from rdeepsense.comparison import compare
 from rdeepsense.comparison.compare import FIGURES
 from rdeepsense.comparison.statistics import MethodScore
 from rdeepsense.comparison.trial import FamilyTrial
@@ -97,7 +96,7 @@ def test_no_row_is_on_both_sides(rng: np.random.Generator, monkeypatch: pytest.M
         score = MethodScore(figures, None, 0.0)
         return FamilyTrial(0.0, None, [], {method.name: score for method in family})
 
-    monkeypatch.setattr(compare_cells, "run_trial", fake)
+    monkeypatch.setattr(compare, "run_trial", fake)
     labels = np.repeat(["a", "b"], 300)
     inputs = np.repeat(rng.normal(size=(200, 2)), 3, axis=0)
     rds.compare(inputs, labels, ["SSP-1"], splits=3, verbose=False)
@@ -183,7 +182,7 @@ def test_objects_of_ones_own() -> None:
     assert [row.method for row in table.rows] == ["Fixed", "RDeepSense", "<i>$x$"]
     assert (fixed.passes, fixed.means["nll"].value, fixed.means["crps"].value) == (None,) * 3
     assert fixed.differences["nll"].value is None
-    tests = [comparison._test_rows(X, Y, 0.1, split, None, "regression") for split in (0, 1)]  # noqa: SLF001
+    tests = [compare._test_rows(X, Y, 0.1, split, None, "regression") for split in (0, 1)]  # noqa: SLF001
     inside = [np.mean((Y[test] >= 0) & (Y[test] <= 1)) for test in tests]
     assert fixed.means["coverage_90"].value == pytest.approx(np.mean(inside))
     by_hand = [0.5 * np.log(2 * np.pi) + 0.5 * np.mean(Y[test] ** 2) for test in tests]
@@ -204,7 +203,7 @@ def test_objects_of_ones_own() -> None:
 
 
 def test_what_cannot_take_part_is_refused_before_any_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare_cells, "run_trial", lambda *_: pytest.fail("was fitted"))
+    monkeypatch.setattr(compare, "run_trial", lambda *_: pytest.fail("was fitted"))
     with pytest.raises(InputError, match="says nothing about its uncertainty; for classification"):
         rds.compare(X, Y > 0, ["RDeepSense", Fixed()], **FAST)
 

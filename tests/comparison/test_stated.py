@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from rdeepsense import metrics
-from rdeepsense.comparison import own_model as stated
+from rdeepsense.comparison import own_model
 from rdeepsense.comparison.own_model import Frozen
 from rdeepsense.distributions import Categorical, Gaussian, StudentT
 from rdeepsense.errors import InputError
@@ -41,18 +41,18 @@ class Params:
     ],
 )
 def test_gaussians_of_every_form(found: Any) -> None:
-    assert stated.numbers(found, 3, "it") == Gaussian(MEAN, STD)
+    assert own_model.numbers(found, 3, "it") == Gaussian(MEAN, STD)
 
 
 def test_one_number_stands_for_all_rows() -> None:
-    assert stated.numbers((MEAN, 2.0), 3, "it") == Gaussian(MEAN, [2.0, 2.0, 2.0])
-    assert stated.numbers(stats.norm(1.0, 2.0), 3, "it") == Gaussian([1.0] * 3, [2.0] * 3)
+    assert own_model.numbers((MEAN, 2.0), 3, "it") == Gaussian(MEAN, [2.0, 2.0, 2.0])
+    assert own_model.numbers(stats.norm(1.0, 2.0), 3, "it") == Gaussian([1.0] * 3, [2.0] * 3)
 
 
 def test_other_distributions_keep_their_shape() -> None:
     """A Laplace has loc and scale too; taken as a Gaussian it would be scored wrongly."""
     laplace = stats.laplace(MEAN, STD)
-    found = stated.numbers(Params(laplace, loc=MEAN, scale=STD), 3, "it")
+    found = own_model.numbers(Params(laplace, loc=MEAN, scale=STD), 3, "it")
     assert isinstance(found, Frozen)
     assert found.log_prob(MEAN) == pytest.approx(-np.log(2 * STD))
     low, high = found.interval(0.9)
@@ -62,7 +62,7 @@ def test_other_distributions_keep_their_shape() -> None:
 def test_all_figures_equal_those_of_our_own() -> None:
     y = np.array([1.4, 0.1, -3.2])
     ours = metrics.evaluate(StudentT(MEAN, STD, np.full(3, 5.0)), y)
-    theirs = metrics.evaluate(stated.numbers(stats.t(5.0, MEAN, STD), 3, "it"), y)
+    theirs = metrics.evaluate(own_model.numbers(stats.t(5.0, MEAN, STD), 3, "it"), y)
     assert theirs == pytest.approx(ours, rel=2e-3)
 
 
@@ -79,7 +79,7 @@ def test_all_figures_equal_those_of_our_own() -> None:
 )
 def test_refusals(found: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        stated.numbers(found, 3, "it")
+        own_model.numbers(found, 3, "it")
 
 
 def test_classes() -> None:
@@ -92,11 +92,11 @@ def test_classes() -> None:
         expected,
         SimpleNamespace(class_probs=lambda: probs),
     ):
-        dist = stated.classes(found, 2, labels, "it")
+        dist = own_model.classes(found, 2, labels, "it")
         assert dist.probs == pytest.approx(expected.probs, abs=1e-7)
         assert dist.classes is not None
         assert dist.classes.tolist() == ["a", "b"]
     with pytest.raises(InputError, match=r"it gave ndarray of shape \(2, 2\)"):
-        stated.classes(probs, 2, np.array(["a", "b", "c"]), "it")
+        own_model.classes(probs, 2, np.array(["a", "b", "c"]), "it")
     with pytest.raises(InputError, match="sum of probs"):
-        stated.classes(probs / 2, 2, labels, "it")
+        own_model.classes(probs / 2, 2, labels, "it")

@@ -26,7 +26,7 @@ from rdeepsense.deploy.c.emit import Source, header
 from rdeepsense.deploy.fold import COVERAGES, fold, save
 from rdeepsense.deploy.folded.deployed import DeployedModel
 from rdeepsense.deploy.folded.model import Folded, Runner, triangular
-from rdeepsense.deploy.onnx import export as onnx_export
+from rdeepsense.deploy.onnx import export
 from rdeepsense.deploy.onnx.export import OnnxRunner
 from rdeepsense.deploy.onnx.nodes import model
 from rdeepsense.deploy.quantise import prepare
@@ -387,7 +387,7 @@ def test_onnx_is_checked_and_says_what_it_is(
         output = dataclasses.replace(folded.output, laplace=laplace)
         return model(dataclasses.replace(folded, output=output), network, *more)
 
-    monkeypatch.setattr(onnx_export, "model", wrong)
+    monkeypatch.setattr(export, "model", wrong)
     with pytest.raises(InputError, match="epistemic std differs .* nothing was written"):
         rds.export(estimator, tmp_path / "other.onnx", to="onnx", epistemic="laplace")
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]

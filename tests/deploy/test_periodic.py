@@ -19,7 +19,7 @@ import rdeepsense as rds
 from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.fold import fold, is_dense, save
 from rdeepsense.deploy.folded.file import load_folded
-from rdeepsense.deploy.onnx import nodes as graph
+from rdeepsense.deploy.onnx import nodes
 from rdeepsense.deploy.onnx.export import OnnxRunner
 from rdeepsense.deploy.quantise import prepare
 from rdeepsense.errors import InputError, ModelFileError
@@ -166,7 +166,7 @@ def test_onnx_says_what_torch_does(seed: int) -> None:
         network = prepare(folded, dtype, drawn.X.astype(np.float32))
         if wanted is None:
             wanted = finished(folded, network.raw(X))
-        proto = graph.model(folded, network)
+        proto = nodes.model(folded, network)
         running = OnnxRunner.of(folded.facts, proto.SerializeToString())
         assert apart(forward(running, X), wanted) < bound, (drawn.name, dtype)
         assert forward(running, X[:0]).shape[-2] == 0
@@ -222,7 +222,7 @@ def test_onnx_agrees_on_rows_near_far_and_missing(waves: Drawn) -> None:
     steps = np.array([[0.5, 1], [2, -2], [30, 0], [-99, 99], [101, 0], [0, -1e5], [1e9, np.nan]])
     X = (folded.layers.centre + folded.layers.scale * steps).astype(np.float32)
     network = prepare(folded, "float32", X)
-    running = OnnxRunner.of(folded.facts, graph.model(folded, network).SerializeToString())
+    running = OnnxRunner.of(folded.facts, nodes.model(folded, network).SerializeToString())
     assert near(forward(running, X), told(waves, X), 2e-3)
     assert np.array_equal(running.run(X).status, waves.estimator.status(X))
 

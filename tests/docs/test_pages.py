@@ -32,7 +32,7 @@ from sybil.parsers.markdown import SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, RawFencedCodeBlockLexer
 
 import rdeepsense as rds
-from rdeepsense import datasets as known_truth
+from rdeepsense import datasets
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -124,12 +124,12 @@ Record = Callable[[str, object], None]
 def run(page: Path, quick: bool, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a page in the present folder; `quick` leaves out what its markers call slow."""
 
-    regressor, simulate = rds.RDeepSenseRegressor, known_truth.simulate
+    regressor, simulate = rds.RDeepSenseRegressor, datasets.simulate
 
     def hurry(most_rows: int) -> None:
         monkeypatch.setattr(rds, "RDeepSenseRegressor", partial(regressor, epochs=1))
         fewer = lambda rows, seed: simulate(min(rows, most_rows), seed)  # noqa: E731
-        monkeypatch.setattr(known_truth, "simulate", fewer)
+        monkeypatch.setattr(datasets, "simulate", fewer)
 
     document = PARSER.parse(page)
     document.namespace |= {"quick": quick, "hurry": hurry}

@@ -15,7 +15,7 @@ import pytest
 from pieces_of_work import Dying, Endless, Mistaken, Square, Threads
 
 import rdeepsense as rds
-from rdeepsense import engines as ray_tasks
+from rdeepsense import engines
 from rdeepsense._progress import Silent
 from rdeepsense.comparison.methods import parse_all
 from rdeepsense.engines import Failure, check_reachable, environment
@@ -53,7 +53,7 @@ def test_few_pieces_are_given_out_ahead() -> None:
         def run(self) -> int:
             raise NotImplementedError
 
-    for workers, most in ((None, 2 * ray_tasks.AHEAD), (1, 1)):
+    for workers, most in ((None, 2 * engines.AHEAD), (1, 1)):
         given = 0
         results = rds.Ray(workers).run_each([Counted() for _ in range(50)])
         assert next(results)[1] == 4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.fitting import search as select
+from rdeepsense.fitting import search
 from rdeepsense.networks import Dense
 
 
@@ -24,8 +24,8 @@ QUICK = {"hidden": (64, 64), "drop_prob": 0.05, "alpha": 0.5}
 
 
 def test_nothing_said_is_everything_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select, "FEW_ROWS", 100)
-    monkeypatch.setattr(select, "ladder", lambda rows, shape, *_: (Dense((8,)), Dense((9,))))
+    monkeypatch.setattr(search, "FEW_ROWS", 100)
+    monkeypatch.setattr(search, "ladder", lambda rows, shape, *_: (Dense((8,)), Dense((9,))))
     model = rds.RDeepSenseRegressor(**FEW).fit(X, Y)
     tried = model.selection_["trials"]
     assert {trial["likelihood"] for trial in tried} == {"student", "gaussian"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rdeepsense import _files as module
+from rdeepsense import _files
 from rdeepsense._files import write_folder
 from rdeepsense.errors import InputError
 
@@ -25,7 +25,7 @@ def held(folder: Path) -> dict[str, str]:
 @pytest.fixture(params=["at once", "by two renames"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "by two renames":
-        monkeypatch.setattr(module, "exchanged_at_once", lambda a, b: False)
+        monkeypatch.setattr(_files, "exchanged_at_once", lambda a, b: False)
     return str(request.param)
 
 
@@ -69,12 +69,12 @@ def test_this_system_exchanges_at_once(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()
-    if not module.exchanged_at_once(tmp_path / "a", tmp_path / "b"):
+    if not _files.exchanged_at_once(tmp_path / "a", tmp_path / "b"):
         pytest.skip("this file system cannot exchange two names")
     assert os.listdir(tmp_path / "a") == ["b"]
     assert os.listdir(tmp_path / "b") == ["a"]
     with pytest.raises(FileNotFoundError):
-        module.exchanged_at_once(tmp_path / "a", tmp_path / "nowhere")
+        _files.exchanged_at_once(tmp_path / "a", tmp_path / "nowhere")
 
 
 @pytest.mark.usefixtures("way")
@@ -83,13 +83,13 @@ def test_a_file_that_comes_in_between_is_not_lost(
 ) -> None:
     folder = tmp_path / "firmware"
     write_folder(folder, OLD, OWN)
-    copymode = module.shutil.copymode
+    copymode = _files.shutil.copymode
 
     def slip_in(*args: Path) -> None:  # after the first look
         copymode(*args)
         (folder / "notes").write_text("mine")
 
-    monkeypatch.setattr(module.shutil, "copymode", slip_in)
+    monkeypatch.setattr(_files.shutil, "copymode", slip_in)
     with pytest.raises(InputError, match="firmware: holds 'notes', which is no part of an export"):
         write_folder(folder, NEW, OWN)
     assert held(folder) == {**OLD, "notes": "mine"}
@@ -114,7 +114,7 @@ def test_stopped_at_any_call_all_files_are_old_or_all_new(
     """fsync of two files, of the folder; two of the three renames; fsync of the parent."""
     folder = tmp_path / "firmware"
     write_folder(folder, OLD, OWN)
-    monkeypatch.setattr(module, "exchanged_at_once", lambda a, b: False)
+    monkeypatch.setattr(_files, "exchanged_at_once", lambda a, b: False)
     calls = []
 
     def counted(name: str):

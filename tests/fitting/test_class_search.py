@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import rdeepsense as rds
 from rdeepsense.data.splits import Part
-from rdeepsense.fitting import search as architecture_search
+from rdeepsense.fitting import search
 from rdeepsense.fitting.records import TriedArchitecture
 from rdeepsense.fitting.trainer import Judgement
 
@@ -40,13 +40,13 @@ def flowers(rows: int, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[Found]:
     """What the architectures were chosen among."""
     seen: list[Found] = []
-    choose = architecture_search.smallest_good
+    choose = search.smallest_good
 
     def noted(found: Found) -> int:
         seen.append(list(found))
         return choose(found)
 
-    monkeypatch.setattr(architecture_search, "smallest_good", noted)
+    monkeypatch.setattr(search, "smallest_good", noted)
     return seen
 
 

@@ -10,9 +10,8 @@ import pytest
 
 import rdeepsense as rds
 from rdeepsense.data.splits import Part
-from rdeepsense.fitting import ladder as window_ladder
+from rdeepsense.fitting import ladder, search
 from rdeepsense.fitting import search as group_choice
-from rdeepsense.fitting import search as sampled_search
 from rdeepsense.fitting.records import Candidate, Trial, TriedArchitecture
 from rdeepsense.fitting.search import Means
 from rdeepsense.fitting.trainer import Judgement
@@ -30,15 +29,15 @@ AUTO: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_ladder, "SIZES", ((4, 6), (6, 12), (64, 128)))
-    monkeypatch.setattr(window_ladder, "PLAINEST", window_ladder.Flattened((8,)))
+    monkeypatch.setattr(ladder, "SIZES", ((4, 6), (6, 12), (64, 128)))
+    monkeypatch.setattr(ladder, "PLAINEST", ladder.Flattened((8,)))
 
 
 @pytest.fixture
 def fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offer less, where it is not the choice that is tested."""
-    monkeypatch.setattr(window_ladder, "ROTATIONS", (0.5, 0.0))
-    monkeypatch.setattr(window_ladder, "SIZES", ((4, 6), (64, 128)))
+    monkeypatch.setattr(ladder, "ROTATIONS", (0.5, 0.0))
+    monkeypatch.setattr(ladder, "SIZES", ((4, 6), (64, 128)))
     monkeypatch.setattr(group_choice, "OTHER_DROPS", (0.2,))
 
 
@@ -94,8 +93,8 @@ def test_steps_enough_ask_for_dropout_and_larger_networks(
 
     monkeypatch.setattr(group_choice, "clearly_best", noted)
     monkeypatch.setattr(group_choice, "CPU", Means(1_000, None, None, np.inf, True))
-    monkeypatch.setattr(window_ladder, "MANY_WINDOWS", 200)
-    monkeypatch.setattr(window_ladder, "SIZES", ((4, 6), (5, 6), (6, 8)))
+    monkeypatch.setattr(ladder, "MANY_WINDOWS", 200)
+    monkeypatch.setattr(ladder, "SIZES", ((4, 6), (5, 6), (6, 8)))
     X, y, groups = worn(5, 42, 0.3)
     model = rds.RDeepSenseClassifier(**{**AUTO, "epochs": 1}).fit(X, y, groups=groups)
     sizes = [one["arguments"].get("filters") for one in model.selection_["architectures"]]
@@ -127,7 +126,7 @@ def test_numbers_have_their_heads_compared(fewer: None) -> None:
 def test_many_windows_are_chosen_for_on_a_sample(
     fewer: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampled_search, "SAMPLE", 330)
+    monkeypatch.setattr(search, "SAMPLE", 330)
     X, y, groups = worn(20, 20, 0.3)
     model = rds.RDeepSenseClassifier(**{**AUTO, "epochs": 1}).fit(X, y, groups=groups)
     assert "5-fold cross-validation of a sample of" in model.selection_["how"]

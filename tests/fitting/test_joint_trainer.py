@@ -24,7 +24,7 @@ from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.datasets import FEATURES, simulate
 from rdeepsense.engines import Ray
 from rdeepsense.errors import InputError
-from rdeepsense.fitting import cluster as joint_trainer
+from rdeepsense.fitting import cluster
 from rdeepsense.fitting.cluster import JointJob
 from rdeepsense.training.workers import Peers
 
@@ -58,8 +58,8 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[JointJob], Any]
             seen.append(job)
             return run(job)
 
-        monkeypatch.setattr(joint_trainer, "train_with_ray", train)
-        monkeypatch.setattr(joint_trainer, "worker_count", lambda engine, ray: engine.workers)
+        monkeypatch.setattr(cluster, "train_with_ray", train)
+        monkeypatch.setattr(cluster, "worker_count", lambda engine, ray: engine.workers)
         monkeypatch.setattr(Ray, "connected", lambda self: nullcontext())
         return seen
 
@@ -147,7 +147,7 @@ def test_jobs_are_told_apart(folder: Path, jobs: Any) -> None:
     same, again, longer, other = (job.fingerprint() for job in seen)
     assert same == again
     assert len({same, longer, other}) == 3
-    twice = replace(seen[0], shares=joint_trainer.Shares.of(seen[0].split.found.counts, 2))
+    twice = replace(seen[0], shares=cluster.Shares.of(seen[0].split.found.counts, 2))
     assert twice.fingerprint() != same
 
 

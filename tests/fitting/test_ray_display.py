@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rdeepsense._progress import Silent
-from rdeepsense.fitting import cluster as ray_display
+from rdeepsense.fitting import cluster
 from rdeepsense.fitting.cluster import Board, relayed
 
 
@@ -52,7 +52,7 @@ class FakeRay:
 
 
 def test_what_a_worker_says_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_display, "LOOK_EVERY", 60.0)  # so it looks once, at the end
+    monkeypatch.setattr(cluster, "LOOK_EVERY", 60.0)  # so it looks once, at the end
     shown, ray = Said(), FakeRay()
     with relayed(ray, shown, "training") as relay:
         assert relay is not None

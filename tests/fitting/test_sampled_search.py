@@ -12,9 +12,7 @@ import pytest
 from stopping import Steps, content
 
 import rdeepsense as rds
-from rdeepsense.fitting import search as length_search
-from rdeepsense.fitting import search as sampled_search
-from rdeepsense.fitting import search as select
+from rdeepsense.fitting import search
 from rdeepsense.fitting.records import Candidate, TrainingReport
 from rdeepsense.fitting.search import SampleTrainer, epochs_on
 from rdeepsense.fitting.trainer import Length, TrainedModel
@@ -44,7 +42,7 @@ def samples(monkeypatch: pytest.MonkeyPatch) -> list[SampleTrainer]:
         begin(self, *arguments)
         found.append(self)
 
-    monkeypatch.setattr(sampled_search, "SAMPLE", 1_000)
+    monkeypatch.setattr(search, "SAMPLE", 1_000)
     monkeypatch.setattr(SampleTrainer, "__init__", noted)
     return found
 
@@ -52,7 +50,7 @@ def samples(monkeypatch: pytest.MonkeyPatch) -> list[SampleTrainer]:
 def test_all_rows_are_better_than_the_sample(
     samples: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(select, "ladder", lambda *_: (Dense((16,)), Dense((32, 32))))
+    monkeypatch.setattr(search, "ladder", lambda *_: (Dense((16,)), Dense((32, 32))))
     X, y = waves(4_000)
     options = {**OPEN, "epochs": 15, "batch_size": 50, "hidden": "auto", "drop_prob": 0.02}
     model = rds.RDeepSenseRegressor(**options).fit(X, y)
@@ -74,7 +72,7 @@ def test_all_rows_are_better_than_the_sample(
 def test_the_length_is_that_of_all_rows(
     samples: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(length_search, "ALLOWANCE", 0)
+    monkeypatch.setattr(search, "ALLOWANCE", 0)
     monkeypatch.setattr(schedule, "STEPS", (250, 400))
     options = {**OPEN, "hidden": (8,), "drop_prob": 0.0, "alpha": "auto", "epochs": None}
     model = rds.RDeepSenseRegressor(**options, batch_size=200).fit(*waves(2_500))

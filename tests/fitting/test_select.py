@@ -18,7 +18,7 @@ from rdeepsense import (
     metrics,
 )
 from rdeepsense.datasets import simulate
-from rdeepsense.fitting import search as length_search
+from rdeepsense.fitting import search
 from rdeepsense.fitting.records import PAPER_ALPHAS
 from rdeepsense.fitting.search import WORTH
 from rdeepsense.training import Schedule, schedule
@@ -89,7 +89,7 @@ def sine(rows: int, pace: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
 def test_many_rows_are_judged_on_validation_rows_and_trained_longer_while_it_pays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(length_search, "ALLOWANCE", 3)  # one longer training is enough to see it
+    monkeypatch.setattr(search, "ALLOWANCE", 3)  # one longer training is enough to see it
     X, y = sine(6_000, pace=6.0)
     model = RDeepSenseRegressor(
         hidden=(16,),
@@ -117,7 +117,7 @@ def test_a_winner_is_trained_on_its_validation_rows_where_they_are_many(
 ) -> None:
     """A fifth of the rows is held out up to 5,000, a tenth beyond."""
     monkeypatch.setattr(schedule, "STEPS", (100, 100))
-    monkeypatch.setattr(length_search, "ALLOWANCE", 0)
+    monkeypatch.setattr(search, "ALLOWANCE", 0)
     X, y = sine(rows, pace=1.0)
     fixed = {"hidden": (8,), "drop_prob": 0.0, "likelihood": "gaussian", "batch_size": 250}
     model = RDeepSenseRegressor(**fixed, random_state=0, device="cpu").fit(X, y)

@@ -15,8 +15,8 @@ import rdeepsense as rds
 from rdeepsense.datasets import simulate
 from rdeepsense.engines import Failure, Local
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.estimators import network as network_estimator
-from rdeepsense.fitting import search as architecture_search
+from rdeepsense.estimators import network
+from rdeepsense.fitting import search
 from rdeepsense.fitting.trainer import engine_for
 
 OFFERED = (rds.networks.Dense((4,)), rds.networks.Dense((16,)))
@@ -36,7 +36,7 @@ class Pickling:
 
 def given_to(engine: Any, patch: pytest.MonkeyPatch) -> None:
     """Let an engine do what is given to Ray."""
-    patch.setattr(network_estimator, "cast", lambda _, ray: None if ray is None else engine)
+    patch.setattr(network, "cast", lambda _, ray: None if ray is None else engine)
 
 
 def auto(**options: Any) -> rds.RDeepSenseRegressor:
@@ -69,9 +69,9 @@ def test_all_steps_of_rivals_are_spread_too(
     given: list[int] = []
     given_to(Pickling(given), monkeypatch)
     monkeypatch.setattr("rdeepsense.training.schedule.STEPS", (60, 60))
-    monkeypatch.setattr(architecture_search, "VERY_MANY_ROWS", 1_000)
+    monkeypatch.setattr(search, "VERY_MANY_ROWS", 1_000)
     # The smallest leads, so that there is a larger one to compare with.
-    monkeypatch.setattr(architecture_search, "smallest_good", lambda found: 0)
+    monkeypatch.setattr(search, "smallest_good", lambda found: 0)
     monkeypatch.setattr("rdeepsense.fitting.search.ladder", lambda *_: OFFERED)
     plain, spread = both(tmp_path / "model", 1_500, epochs=None, likelihood="gaussian")
     assert plain == spread

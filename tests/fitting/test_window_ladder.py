@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.fitting import ladder as window_ladder
-from rdeepsense.fitting import search as architecture_search
+from rdeepsense.fitting import ladder, search
 from rdeepsense.fitting.ladder import interval_for, rotated, sensors_of
 from rdeepsense.networks import DeepSense, Dense, Flattened
 
@@ -27,7 +26,7 @@ AUTO: dict[str, Any] = {
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_ladder, "SIZES", ((6, 12), (12, 16), (64, 128)))
+    monkeypatch.setattr(ladder, "SIZES", ((6, 12), (12, 16), (64, 128)))
 
 
 def tones(rows: int, seed: int, channels: int = 3) -> tuple[Any, Any]:
@@ -61,16 +60,16 @@ def test_what_is_offered() -> None:
     assert sensors_of(3) == (3,)
     assert sensors_of(4) == (4,)
     plain = Flattened((64, 64))
-    few = window_ladder.window_ladder(200, (240, 6))
+    few = ladder.window_ladder(200, (240, 6))
     assert few == (
         plain,
         DeepSense((3, 3), 12, filters=16, hidden=32),
         DeepSense((3, 3), 12, filters=32, hidden=64),
     )
-    many = window_ladder.window_ladder(3_000, (240, 6))
+    many = ladder.window_ladder(3_000, (240, 6))
     assert many == (*few, DeepSense((3, 3), 12, filters=64, hidden=128))
-    assert window_ladder.window_ladder(199, (240, 6)) == (plain,)
-    assert window_ladder.window_ladder(3_000, (7, 6)) == (plain,)
+    assert ladder.window_ladder(199, (240, 6)) == (plain,)
+    assert ladder.window_ladder(3_000, (7, 6)) == (plain,)
     assert rotated(few[1]) == (DeepSense((3, 3), 12, filters=16, hidden=32, rotation_std=0.3),)
     assert rotated(DeepSense((4,))) == rotated(plain) == ()
 
@@ -126,8 +125,8 @@ def worn(rows: int, seed: int, angle: float) -> tuple[Any, Any]:
 
 
 def test_a_rotation_that_helps_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_ladder, "SIZES", ((6, 12), (64, 128)))
-    monkeypatch.setattr(window_ladder, "PLAINEST", DeepSense((3,), 12, 6, hidden=11))
+    monkeypatch.setattr(ladder, "SIZES", ((6, 12), (64, 128)))
+    monkeypatch.setattr(ladder, "PLAINEST", DeepSense((3,), 12, 6, hidden=11))
     model = rds.RDeepSenseClassifier(**AUTO, drop_prob=0.0)
     model.fit(*worn(400, 0, 0.0), validation=worn(200, 1, 0.3))
     told = model.selection_["architectures"]
@@ -187,6 +186,6 @@ def test_no_time_is_the_plainest(tiny: None, monkeypatch: pytest.MonkeyPatch) ->
     model = rds.RDeepSenseClassifier(**{**AUTO, "epochs": 1}, max_seconds=0).fit(X, y)
     assert [one["name"] for one in model.selection_["architectures"]] == ["Flattened"]
     # And no rotation, where time is over by then.
-    monkeypatch.setattr(architecture_search, "rotated", lambda architecture: (architecture,))
+    monkeypatch.setattr(search, "rotated", lambda architecture: (architecture,))
     model.fit(X, y)
     assert len(model.selection_["architectures"]) == 1

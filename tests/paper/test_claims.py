@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rdeepsense.paper import claims as rules
+from rdeepsense.paper import claims
 from rdeepsense.paper.claims import CLAIMS, NO, OPEN, RDS, YES, Difference, Evidence, claims_of
 from rdeepsense.paper.scores import AlphaPoint, MethodResults, PredictionCost, TaskResults
 from rdeepsense.paper.study import ALPHAS, METHODS, TASKS, PartSizes
@@ -59,7 +59,7 @@ def evidence(
     return Evidence(task_of(methods, study, kind, floor))
 
 
-def verdict(rule: rules.Rule, **options: Any) -> str:
+def verdict(rule: claims.Rule, **options: Any) -> str:
     return rule(evidence(**options)).verdict
 
 
@@ -86,7 +86,7 @@ def test_a_shared_block_effect_drops_out_of_a_difference() -> None:
 
 def test_training_noise_can_undo_a_verdict() -> None:
     points = {"a": point(nll=1.0), "b": point(nll=1.5, trained=0.1)}
-    rule = rules.beats("nll", "a", ["b"])
+    rule = claims.beats("nll", "a", ["b"])
     assert verdict(rule, points=points) == YES  # 0.5 against 4.3 * 0.1 / sqrt(3)
     points["b"] = point(nll=1.5, trained=0.3)
     assert verdict(rule, points=points) == OPEN
@@ -106,11 +106,11 @@ def test_training_noise_can_undo_a_verdict() -> None:
 )
 def test_beats(rivals: tuple[float, ...], expected: str) -> None:
     noisy = {f"r{i}": point(own=0.005, nll=value) for i, value in enumerate(rivals)}
-    rule = rules.beats("nll", "a", list(noisy))
+    rule = claims.beats("nll", "a", list(noisy))
     assert verdict(rule, points={"a": point(nll=1.0), **noisy}) == expected
     # where more is better, all is the other way round
     flipped = {f"r{i}": point(own=0.005, f1=2 - value) for i, value in enumerate(rivals)}
-    rule = rules.beats("f1", "a", list(flipped))
+    rule = claims.beats("f1", "a", list(flipped))
     assert verdict(rule, points={"a": point(f1=1.0), **flipped}) == expected
 
 
@@ -121,7 +121,7 @@ def test_beats(rivals: tuple[float, ...], expected: str) -> None:
 def test_second_best(x: float, y: float, expected: str) -> None:
     points = {"a": point(mae=1.0), "x1": point(own=0.01, mae=3.0), "x2": point(own=0.01, mae=x),
               "y": point(own=0.01, mae=y)}  # fmt: skip
-    rule = rules.second_best("mae", "a", {"X": ("x1", "x2"), "Y": ("y",)})
+    rule = claims.second_best("mae", "a", {"X": ("x1", "x2"), "Y": ("y",)})
     assert verdict(rule, points=points) == expected
 
 
@@ -131,9 +131,9 @@ def test_second_best(x: float, y: float, expected: str) -> None:
 )
 def test_trend(values: tuple[float, ...], expected: str) -> None:
     points = {f"k{i}": point(own=1e-3, nll=value) for i, value in enumerate(values)}
-    assert verdict(rules.trend("nll", list(points)), points=points) == expected
+    assert verdict(claims.trend("nll", list(points)), points=points) == expected
     turned = {f"k{i}": point(own=1e-3, nll=-value) for i, value in enumerate(values)}
-    assert verdict(rules.trend("nll", list(turned), better=False), points=turned) == expected
+    assert verdict(claims.trend("nll", list(turned), better=False), points=turned) == expected
 
 
 @pytest.mark.parametrize(("last", "expected"), [(-0.1, YES), (0.3, NO), (0.1, OPEN)])
@@ -142,16 +142,16 @@ def test_falls_and_some_beats(last: float, expected: str) -> None:
         "alpha 0": point(deviation_area_signed=0.1, deviation_area=0.1),
         "alpha 0.9": point(own=1e-3, deviation_area_signed=last, deviation_area=last),
     }
-    rule = rules.falls("deviation_area_signed", "alpha 0", "alpha 0.9")
+    rule = claims.falls("deviation_area_signed", "alpha 0", "alpha 0.9")
     assert verdict(rule, points=points) == expected
-    rule = rules.some_beats("deviation_area", "alpha 0", ["alpha 0.9"])
+    rule = claims.some_beats("deviation_area", "alpha 0", ["alpha 0.9"])
     assert verdict(rule, points=points) == expected  # fmt: skip
 
 
 @pytest.mark.parametrize(("other", "expected"), [(1.01, YES), (1.2, NO), (1.05, OPEN)])
 def test_similar(other: float, expected: str) -> None:
     points = {"a": point(nll=1.0), "b": point(own=1e-3, nll=other)}
-    assert verdict(rules.similar("nll", "a", ["b"], 0.05), points=points) == expected
+    assert verdict(claims.similar("nll", "a", ["b"], 0.05), points=points) == expected
 
 
 @pytest.mark.parametrize(
@@ -160,40 +160,40 @@ def test_similar(other: float, expected: str) -> None:
 )
 def test_off_diagonal_beyond_the_floor(area: float, narrow: str, wide: str) -> None:
     points = {"a": point(deviation_area_signed=area)}
-    assert verdict(rules.off_diagonal(["a"], too_wide=False), points=points) == narrow
-    assert verdict(rules.off_diagonal(["a"], too_wide=True), points=points) == wide
+    assert verdict(claims.off_diagonal(["a"], too_wide=False), points=points) == narrow
+    assert verdict(claims.off_diagonal(["a"], too_wide=True), points=points) == wide
 
 
 def test_costs() -> None:
     points = {"a": point(cost=10.0), "b": point(cost=190.0), "c": point(cost=8.0)}
-    assert verdict(rules.costs_times("a", "b", 20), points=points) == YES
-    assert verdict(rules.costs_times("a", "b", 10), points=points) == NO
-    assert verdict(rules.saves("a", ["b"], 0.9), points=points) == YES
-    assert verdict(rules.saves("a", ["b", "c"], 0.9), points=points) == NO
+    assert verdict(claims.costs_times("a", "b", 20), points=points) == YES
+    assert verdict(claims.costs_times("a", "b", 10), points=points) == NO
+    assert verdict(claims.saves("a", ["b"], 0.9), points=points) == YES
+    assert verdict(claims.saves("a", ["b", "c"], 0.9), points=points) == NO
     points["d"] = point(cost=90.0)  # saves 89 %: its time could be noise, its energy is counted
-    assert verdict(rules.saves("a", ["d"], 0.9), points=points) == NO
+    assert verdict(claims.saves("a", ["d"], 0.9), points=points) == NO
     cost = points["d"].cost
     assert cost is not None
     points["d"] = replace(points["d"], cost=replace(cost, millijoules=10.0))
-    assert verdict(rules.saves("a", ["d"], 0.9), points=points) == OPEN
-    assert verdict(rules.cheapest("a", ["b"]), points=points) == YES
-    assert verdict(rules.cheapest("a", ["b", "c"]), points=points) == NO
-    finding = rules.saves("a", ["b"], 0.9)(evidence(points))
+    assert verdict(claims.saves("a", ["d"], 0.9), points=points) == OPEN
+    assert verdict(claims.cheapest("a", ["b"]), points=points) == YES
+    assert verdict(claims.cheapest("a", ["b", "c"]), points=points) == NO
+    finding = claims.saves("a", ["b"], 0.9)(evidence(points))
     assert finding.measured == "time saved: 95% of b; energy saved: 95% of b"
     assert "energy is estimated" in finding.why
 
 
 def test_the_same_numbers_are_said_once() -> None:
     points = {"a": point(nll=1.0), "b": point(nll=2.0)}
-    rule = rules.all_of(rules.beats("nll", "a", ["b"]), rules.similar("nll", "b", ["a"], 3.0))
+    rule = claims.all_of(claims.beats("nll", "a", ["b"]), claims.similar("nll", "b", ["a"], 3.0))
     assert rule(evidence(points)).measured.count("NLL:") == 1
 
 
 def test_all_parts_must_hold() -> None:
-    yes, no, open_ = (rules.settled(verdict, verdict, verdict) for verdict in (YES, NO, OPEN))
-    assert verdict(rules.all_of(yes, yes), points={}) == YES
-    assert verdict(rules.all_of(yes, open_), points={}) == OPEN
-    assert verdict(rules.all_of(open_, no), points={}) == NO
+    yes, no, open_ = (claims.settled(verdict, verdict, verdict) for verdict in (YES, NO, OPEN))
+    assert verdict(claims.all_of(yes, yes), points={}) == YES
+    assert verdict(claims.all_of(yes, open_), points={}) == OPEN
+    assert verdict(claims.all_of(open_, no), points={}) == NO
 
 
 def whole(kind: str) -> TaskResults:

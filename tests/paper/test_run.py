@@ -16,8 +16,7 @@ import pytest
 
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, TrainingError
-from rdeepsense.paper import fits, run
-from rdeepsense.paper import study as study_module
+from rdeepsense.paper import fits, run, study
 from rdeepsense.paper.study import ALPHAS, METHODS, TASKS, Preset, Study, preset, tasks_named
 from rdeepsense.paper.tasks.faults import FAULTS
 
@@ -220,10 +219,10 @@ def test_real_data_is_known_by_its_files(tiny: Preset, tmp_path: Path) -> None:
 
 def test_rows_of_real_data_are_drawn_at_random(tiny: Preset) -> None:
     task = Study(tiny, None, 0).load("GasSen").task
-    thin = study_module._thinned(task, 100, 0)
+    thin = study._thinned(task, 100, 0)
     assert (len(thin.X), len(thin.y), len(thin.groups)) == (100, 100, 100)
     assert thin.source.endswith("100 of 1,200 rows at random")
-    assert study_module._thinned(task, 5_000, 0) is task
+    assert study._thinned(task, 5_000, 0) is task
 
 
 def test_names() -> None:

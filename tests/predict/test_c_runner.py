@@ -17,7 +17,7 @@ import rdeepsense as rds
 from rdeepsense.deploy.c.build import compiler
 from rdeepsense.errors import InputError
 from rdeepsense.predict import plan as planning
-from rdeepsense.predict import prepare as preparing
+from rdeepsense.predict import prepare
 from rdeepsense.predict.columns import Answers, Wanted
 from rdeepsense.predict.plan import Preparation
 from rdeepsense.predict.prepare import torch_runner
@@ -103,10 +103,10 @@ def test_the_faster_one_runs_many_rows(tmp_path: Path, monkeypatch: pytest.Monke
         (3.0, 2.0, "torch", "torch, 1.5 times as fast as C"),
     ):
         seconds = {"C": c, "torch": torch}
-        monkeypatch.setattr(preparing, "_seconds", lambda own, rows, s=seconds: s[own.name])
+        monkeypatch.setattr(prepare, "_seconds", lambda own, rows, s=seconds: s[own.name])
         plan = many.plan()
         assert (plan.runner, plan.said) == (runner, said)
-    monkeypatch.setattr(preparing, "FURTHEST", 0.0)
+    monkeypatch.setattr(prepare, "FURTHEST", 0.0)
     assert "standard deviations from torch" in many.plan().said
 
 

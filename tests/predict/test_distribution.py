@@ -11,9 +11,7 @@ from predict.models import classifier, regressor, table
 import rdeepsense as rds
 from rdeepsense.deploy.c.build import compiler
 from rdeepsense.errors import InputError
-from rdeepsense.predict import plan
-from rdeepsense.predict import prepare as distribution
-from rdeepsense.predict import prepare as preparing
+from rdeepsense.predict import plan, prepare
 from rdeepsense.predict.plan import CRunner
 
 KINDS = ["plain", "two", "texts", "conformal", "isotonic", "gaps", "classes"]
@@ -32,7 +30,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(plan, "WORTH_IT", 0)
     monkeypatch.setattr(plan, "CRunner", Counting)
-    monkeypatch.setattr(preparing, "_seconds", lambda own, rows: len(own.name))  # C: 1, torch: 5
+    monkeypatch.setattr(prepare, "_seconds", lambda own, rows: len(own.name))  # C: 1, torch: 5
     return found
 
 
@@ -51,7 +49,7 @@ def rows_of(kind: str) -> Any:
 def test_c_has_the_distributions_of_torch(kind: str, runs: list[int]) -> None:
     model = classifier() if kind == "classes" else regressor(kind)
     X = rows_of(kind)
-    found, wanted = distribution.predict_many(model, X), model.predict_dist(X)
+    found, wanted = prepare.predict_many(model, X), model.predict_dist(X)
     assert runs == [500]
     assert type(found) is type(wanted)
     assert found.shape == wanted.shape
@@ -85,7 +83,7 @@ def test_classes_that_float32_has_no_probability_for(
         return predicted, status
 
     monkeypatch.setattr(CRunner, "run", underflow)
-    found = distribution.predict_many(model, X)
+    found = prepare.predict_many(model, X)
     np.testing.assert_allclose(found.probs, model.predict_proba(X), atol=1e-5)
     assert runs == [500]
 
@@ -95,18 +93,18 @@ def test_torch_where_c_cannot(runs: list[int], monkeypatch: pytest.MonkeyPatch) 
     adapted = model.adapt(X[:20], np.zeros(20))
     ensemble = rds.SSPRegressor(hidden=(4,), epochs=1, random_state=0).fit(X, X["a"])
     for own in (adapted, ensemble):
-        assert distribution.predict_many(own, X) == own.predict_dist(X)
+        assert prepare.predict_many(own, X) == own.predict_dist(X)
 
     def no_compiler(folded: object) -> None:
         raise InputError("no compiler")
 
-    monkeypatch.setattr(preparing, "compiled", no_compiler)
-    assert distribution.predict_many(model, X) == model.predict_dist(X)
+    monkeypatch.setattr(prepare, "compiled", no_compiler)
+    assert prepare.predict_many(model, X) == model.predict_dist(X)
     assert runs == []
 
 
 def test_few_rows_call_no_compiler(runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "WORTH_IT", 501)
     X = rows_of("plain")
-    assert distribution.predict_many(regressor(), X) == regressor().predict_dist(X)
+    assert prepare.predict_many(regressor(), X) == regressor().predict_dist(X)
     assert runs == []

@@ -18,7 +18,7 @@ from rdeepsense._progress import Silent
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError
-from rdeepsense.predict import folder as folders
+from rdeepsense.predict import folder
 from rdeepsense.predict.columns import Wanted
 from rdeepsense.predict.folder import Shard, predict_shards, shards_of, sources_of
 from rdeepsense.predict.plan import Plan, Preparation
@@ -68,7 +68,7 @@ def test_every_row_in_its_place(rows: pl.DataFrame, tmp_path: Path) -> None:
 def test_large_files_are_several_shards(
     rows: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "SHARD_ROWS", 120)
+    monkeypatch.setattr(folder, "SHARD_ROWS", 120)
     predict_shards(shards(tmp_path, plan_of(tmp_path)), None, Silent(), False)
     names = ["a.parquet", "b.parquet", *(f"c-{k:05}.parquet" for k in range(4))]
     assert list(contents(tmp_path)) == names

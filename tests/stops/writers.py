@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import rdeepsense as rds
-from rdeepsense import _files as folders
+from rdeepsense import _files
 from rdeepsense.paper.cells import write_cell
 from rdeepsense.training.checkpoint import Checkpoint
 
@@ -44,7 +44,7 @@ def writers(models: list[Any]) -> Mapping[str, Callable[[Path, int], object]]:
 
     def folder(path: Path, which: int) -> None:
         texts = [{"a": "old", "in/b": "old", "gone": "old"}, {"a": "new", "in/b": "new"}]
-        folders.write_folder(path, texts[which], ("a", "in/b", "gone"))
+        _files.write_folder(path, texts[which], ("a", "in/b", "gone"))
 
     return {
         "folder": folder,
@@ -61,11 +61,11 @@ def writers(models: list[Any]) -> Mapping[str, Callable[[Path, int], object]]:
 
 def _by_renames(model: Any, path: Path) -> None:
     """Export as where two names cannot be exchanged at once."""
-    once, folders.exchanged_at_once = folders.exchanged_at_once, lambda a, b: False
+    once, _files.exchanged_at_once = _files.exchanged_at_once, lambda a, b: False
     try:
         rds.export(model, path, to="c99")
     finally:
-        folders.exchanged_at_once = once
+        _files.exchanged_at_once = once
 
 
 def content(folder: Path) -> Content:
@@ -114,7 +114,7 @@ def _die_at(nth: int, after: bool) -> None:
 
     for name in CALLS:
         setattr(os, name, counted(getattr(os, name)))
-    folders.exchanged_at_once = counted(folders.exchanged_at_once)
+    _files.exchanged_at_once = counted(_files.exchanged_at_once)
 
 
 def one_thread() -> None:

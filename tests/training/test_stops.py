@@ -14,8 +14,7 @@ from stopping import Steps
 from rdeepsense.dropout import convert
 from rdeepsense.networks import dense
 from rdeepsense.scoring import ScoringRule
-from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, loop, stack, train
-from rdeepsense.training import workers as peers
+from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, loop, stack, train, workers
 
 
 def table() -> tuple[torch.Tensor, torch.Tensor]:
@@ -108,7 +107,7 @@ def test_what_a_checkpoint_holds_does_not_depend_on_why_it_was_saved(
             if header["steps"] == 10:
                 raise DiedError
 
-    monkeypatch.setattr(peers, "Checkpoint", DiesAfterTen)
+    monkeypatch.setattr(workers, "Checkpoint", DiesAfterTen)
     with pytest.raises(DiedError):
         run(ended)
     assert stopped.read_bytes() == ended.read_bytes()

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rdeepsense import arrays as precision
+from rdeepsense import arrays
 from rdeepsense.arrays import Floats, Integers
 from rdeepsense.encoding import LEAST_SCALE, Encoding
 from rdeepsense.guard import REACH, Guard
@@ -64,7 +64,7 @@ class Scaler:
         )
         moments = mean * unit, np.sqrt(var) * unit, low, high
         if resolution is None:
-            return cls.of_moments(*moments, precision.resolution(values.dtype))
+            return cls.of_moments(*moments, arrays.resolution(values.dtype))
         return cls.of_moments(*moments, resolution, resolution)
 
     @classmethod
@@ -105,7 +105,7 @@ class Scaler:
         low: Floats,
         high: Floats,
         resolution: Floats | float,
-        rounding: float = precision.SINGLE,
+        rounding: float = arrays.SINGLE,
     ) -> Scaler:
         """Scale by mean and standard deviation; `low` and `high` are the extremes of each column.
 
@@ -163,7 +163,7 @@ class Scaler:
     @property
     def double_columns(self) -> tuple[int, ...]:
         """The columns of rows whose values float32 does not tell apart."""
-        found = precision.double_columns(self.shift, self.scale)
+        found = arrays.double_columns(self.shift, self.scale)
         if self.encoding is None:
             return found
         numbers = self.encoding.numbers
@@ -172,7 +172,7 @@ class Scaler:
     def about(self, column: int) -> str:
         """Say what the values of a column of numbers are like."""
         k = column if self.encoding is None else self.encoding.numbers.index(column)
-        return precision.about(self.shift[k], self.scale[k])
+        return arrays.about(self.shift[k], self.scale[k])
 
     def rows_at(self, z: Floats) -> Floats:
         """Return rows whose numbers lie so many scales from their means, and all levels by turns.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense import arrays as precision
+from rdeepsense import arrays
 from rdeepsense.arrays import Floats, Singles
 from rdeepsense.deploy.folded.graph import FoldedGraph
 from rdeepsense.deploy.folded.model import (
@@ -634,7 +634,7 @@ def check_single(folded: Folded | FoldedGraph, to: str) -> None:
         raise refusal(to, said("input", k, facts.features))
     found = folded.run(part.rows_at(np.zeros((1, part.inputs))))
     if isinstance(found, MeanStd) and facts.guard is not None:
-        for k in precision.double_columns(found.mean[0], facts.guard.fallback):
+        for k in arrays.double_columns(found.mean[0], facts.guard.fallback):
             raise refusal(to, said("target", k, facts.targets))
 
 

@@ -13,7 +13,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.rnn import RNNCellBase
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense._torch import alone
 from rdeepsense.dropout.layers import (
     DropoutConv1d,
@@ -73,7 +73,7 @@ class StochasticNetwork(nn.Module):
     def draws_elsewhere(self) -> bool:
         """Whether a pass in the present mode may draw from torch's default generator."""
         training = any(module.training for module in self.modules())
-        return self.noisy or (training and randomness.draws_elsewhere(self.modules()))
+        return self.noisy or (training and _torch.draws_elsewhere(self.modules()))
 
     @contextmanager
     def drawing(self, seed: int, device: torch.device) -> Iterator[None]:
@@ -83,7 +83,7 @@ class StochasticNetwork(nn.Module):
         """
         # After the generators' lock, as in training: two orders would be a deadlock.
         still = alone("precision") if device.type == "cuda" else nullcontext()
-        with randomness.drawing(seed, device, self.draws_elsewhere), still:
+        with _torch.drawing(seed, device, self.draws_elsewhere), still:
             yield
 
     @contextmanager
@@ -251,8 +251,8 @@ def convert(
     an `example` batch of inputs is given, of registration otherwise.
     """
     body = copy.deepcopy(network)
-    device = next((p.device for p in body.parameters()), randomness.CPU)
-    with randomness.watching(body.modules(), device) as watch:
+    device = next((p.device for p in body.parameters()), _torch.CPU)
+    with _torch.watching(body.modules(), device) as watch:
         converted = _converted(body, likelihood, drop_prob, input_drop_prob, output, example)
     converted.noisy = watch.drawn
     return converted.train(network.training)

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense.errors import ConversionError
 
 # --------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def dropped(x: Tensor, drop_prob: float) -> Tensor:
         return found
     if not drop_prob:
         return x
-    keep_prob, generator = 1 - drop_prob, randomness.current(x.device)
+    keep_prob, generator = 1 - drop_prob, _torch.current(x.device)
     if x.is_cuda:
         return torch._fused_dropout(x, keep_prob, generator)[0]
     return x * torch.empty_like(x).bernoulli_(keep_prob, generator=generator).div_(keep_prob)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from rdeepsense._progress import progress_for
-from rdeepsense.adaptation import choose as replay
+from rdeepsense.adaptation import choose
 from rdeepsense.adaptation.choose import choose_rates
 from rdeepsense.adaptation.corrections import (
     AdaptedClasses,
@@ -156,7 +156,7 @@ def prior_of(streams: Sequence[Stream]) -> AnyPrior:
     classes = [stream for stream in streams if isinstance(stream, ClassStream)]
     if classes:
         return ClassPrior.choose(classes)
-    return replay.chosen([stream for stream in streams if isinstance(stream, GroupStream)])
+    return choose.chosen([stream for stream in streams if isinstance(stream, GroupStream)])
 
 
 def rates_of(streams: Sequence[Stream], verbose: bool = False) -> Rates | None:

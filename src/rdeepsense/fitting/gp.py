@@ -14,7 +14,7 @@ from scipy.optimize import OptimizeResult, minimize
 from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense._progress import Progress
 from rdeepsense.arrays import Floats
 from rdeepsense.data.scaling import Scaler
@@ -443,12 +443,12 @@ def _descend(
 
 def _normal(f: Tensor) -> Tensor:
     """Draw standard normal values of the shape of f, `DRAWS` times."""
-    return f.new_empty(DRAWS, *f.shape).normal_(generator=randomness.current(f.device))
+    return f.new_empty(DRAWS, *f.shape).normal_(generator=_torch.current(f.device))
 
 
 def _shuffled(x: Tensor) -> Tensor:
     """Draw an order of the rows."""
-    return torch.randperm(len(x), generator=randomness.current(x.device), device=x.device)
+    return torch.randperm(len(x), generator=_torch.current(x.device), device=x.device)
 
 
 def _spread(x: Tensor, schedule: GPSchedule) -> Tensor:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rdeepsense import _torch as randomness
-from rdeepsense import calibration
+from rdeepsense import _torch, calibration
 from rdeepsense._progress import progress_for
 from rdeepsense.data.checks import Texts
 from rdeepsense.data.rows import FitRows
@@ -114,7 +113,7 @@ def _learn(
     model: GP
     record: dict[str, Any]
     try:
-        with randomness.drawing(rows.seed, device):
+        with _torch.drawing(rows.seed, device):
             if target_scaler is None:
                 labels = torch.from_numpy(y).to(x.device)
                 model, record = learn_classes(x, labels, weight, target.outputs, schedule)

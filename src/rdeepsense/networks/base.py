@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
 
@@ -89,7 +89,7 @@ def built(
 ) -> nn.Module:
     """Build the network of a member, its initial weights a function of the seed alone."""
     own = architecture.module.modules() if isinstance(architecture, Own) else [architecture]
-    with randomness.initialising(seed + member, randomness.draws_elsewhere(own)):
+    with _torch.initialising(seed + member, _torch.draws_elsewhere(own)):
         return architecture.build(shape, outputs, member)
 
 

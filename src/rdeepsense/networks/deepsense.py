@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense.arrays import Floats
 from rdeepsense.errors import InputError
 from rdeepsense.networks.base import InputUnits, Shape
@@ -107,7 +107,7 @@ class RandomRotation(InputUnits):
             len(x),
             1,
             AXES,
-            generator=randomness.current(x.device),
+            generator=_torch.current(x.device),
             dtype=x.dtype,
             device=x.device,
         )
@@ -167,7 +167,7 @@ class RandomRounding(InputUnits):
         if not (self.training and self.rounds):
             return x
         drawn = torch.rand(
-            len(x), 1, 1, generator=randomness.current(x.device), dtype=x.dtype, device=x.device
+            len(x), 1, 1, generator=_torch.current(x.device), dtype=x.dtype, device=x.device
         )
         raw = x * self.scale + self.shift
         step = torch.where(self.steps > 0, self.steps, 1.0)

@@ -14,8 +14,7 @@ from rdeepsense import metrics
 from rdeepsense.calibration.reject import epistemic_score, predicted_score
 from rdeepsense.comparison.methods import FAMILIES, Method, parse
 from rdeepsense.comparison.trial import build, chosen_by, watched
-from rdeepsense.deploy.profile import measure as cost
-from rdeepsense.deploy.profile import measure as energy
+from rdeepsense.deploy.profile import measure
 from rdeepsense.deploy.profile.measure import DEFAULT
 from rdeepsense.distributions import AnyDistribution, Mixture
 from rdeepsense.estimators import GPClassifier, GPRegressor
@@ -176,22 +175,22 @@ def measure_cost(study: Study, parts: Parts, methods: Sequence[Method]) -> Costs
     """Measure operations, time and energy of one prediction by each network method."""
     shape = (len(parts.task.features), study.preset.hidden, parts.outputs)
     plans = {
-        method.name: cost.PassPlan.of(
+        method.name: measure.PassPlan.of(
             FAMILIES[method.family].estimator, *shape, bool(parts.task.classes), method.passes
         )
         for method in methods
         if method.passes is not None
     }
-    meter = energy.find()
-    with cost.one_thread():
-        calls = {name: cost.prediction(plan) for name, plan in plans.items()}
+    meter = measure.find()
+    with measure.one_thread():
+        calls = {name: measure.prediction(plan) for name, plan in plans.items()}
         at_once = {
-            f"{name}, batched": cost.prediction(plan, batched=True)
+            f"{name}, batched": measure.prediction(plan, batched=True)
             for name, plan in plans.items()
             if plan.passes > 1 and not plan.ensemble
         }
-        times = cost.microseconds(calls | at_once, study.preset.rounds)
-        used = None if meter is None else cost.millijoules(calls, meter)
+        times = measure.microseconds(calls | at_once, study.preset.rounds)
+        used = None if meter is None else measure.millijoules(calls, meter)
     if meter is None or used is None:
         used = {name: DEFAULT.millijoules(plan.multiply_adds) for name, plan in plans.items()}
         device = EnergySource(

@@ -13,7 +13,7 @@ from rdeepsense._files import write_whole
 from rdeepsense.pages.html import TextTable, choices, count
 from rdeepsense.pages.page import Banner, Block, Card, Claims, Heading, Section, Text, report_page
 from rdeepsense.pages.pictures import PAPER, RECOMMENDED, Picture, save, style, whole
-from rdeepsense.paper import tables as published
+from rdeepsense.paper import tables
 from rdeepsense.paper.cells import VERSION
 from rdeepsense.paper.figures import (
     ABOUT,
@@ -322,7 +322,7 @@ def _opening(results: StudyResults) -> str:
     real = [name for name, task in results.tasks.items() if not task.simulated]
     words = [
         *filter(None, [finding(results)]),
-        f"The evaluation of the paper ({published.SOURCE}), run again: its tables and figures, "
+        f"The evaluation of the paper ({tables.SOURCE}), run again: its tables and figures, "
         "ours beside the paper's, and what the paper does not report.",
     ]
     if simulated:

@@ -24,8 +24,7 @@ from rdeepsense.fitting.fitted import Peers
 from rdeepsense.pages.page import Banner, Block, Heading, Section, Text, report_page
 from rdeepsense.pages.pictures import Picture
 from rdeepsense.predict.prepare import predict_many
-from rdeepsense.reporting import figures
-from rdeepsense.reporting import inputs as input_figures
+from rdeepsense.reporting import figures, inputs
 from rdeepsense.reporting import subject as shares
 from rdeepsense.reporting.baselines import (
     compare,
@@ -174,7 +173,7 @@ def _surprises(material: Material, place: int) -> list[Block]:
 def _inputs(material: Material, place: int) -> list[Block]:
     subject, found = material.subjects[place], material.importances[place]
     names, prefix = material.names, f"t{place}"
-    blocks: list[Block] = [input_figures.importance(subject, found, names, prefix)]
+    blocks: list[Block] = [inputs.importance(subject, found, names, prefix)]
     if material.rows.ndim != 2:
         return [*blocks, Text(NOT_OF_WINDOWS)]
     asked = (
@@ -184,7 +183,7 @@ def _inputs(material: Material, place: int) -> list[Block]:
     )
     lines = [one for one in asked if one is not None]
     if lines:
-        blocks.append(input_figures.along(subject, lines, names, place, prefix))
+        blocks.append(inputs.along(subject, lines, names, place, prefix))
     return blocks
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense.dropout import DropoutLinear, StochasticNetwork
 from rdeepsense.dropout.layers import DropoutEntries, dropped
 from rdeepsense.errors import InputError
@@ -86,7 +86,7 @@ class Bank(nn.Module, ABC):
     @property
     def draws_elsewhere(self) -> bool:
         """Whether a step may draw from torch's default generator."""
-        return randomness.draws_elsewhere(self.modules())
+        return _torch.draws_elsewhere(self.modules())
 
     @abstractmethod
     def forward(self, x: Tensor, each: bool = False) -> Params:
@@ -199,7 +199,7 @@ class DenseBank(Bank):
             pairs = zip(self.weights, self.drops, strict=True)
             self.ahead = [w.new_empty(self.size, rows, w.shape[1] * drops) for w, drops in pairs]
         for numbers in self.ahead:
-            numbers.uniform_(generator=randomness.current(numbers.device))
+            numbers.uniform_(generator=_torch.current(numbers.device))
 
     def _layer(self, h: Tensor, layer: int) -> Tensor:
         h = self._drop(h, layer)
@@ -223,7 +223,7 @@ class DenseBank(Bank):
         # Random numbers are what dropout costs: one 64-bit draw serves four entries. A probability
         # of 1 is exact, others to 2^-16. All of this stays in one type a line, which is vectorised.
         bits = torch.empty((h.numel() + 3) // 4, dtype=torch.int64, device=h.device)
-        bits.random_(-(2**63), None, generator=randomness.current(h.device))
+        bits.random_(-(2**63), None, generator=_torch.current(h.device))
         kept = kept_entries(bits, self.threshold(layer), h.shape)
         return h * kept.to(h.dtype).div_(keep_prob)
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense._progress import Progress, Silent, progress_for
 from rdeepsense._torch import StopOnInterrupt, sensible_threads, tensor_cores, threads_outside
 from rdeepsense.dropout import StochasticNetwork
@@ -76,7 +76,7 @@ def train(
     progress = progress or Silent()
     device = rows.x.device
     with (
-        randomness.drawing(schedule.seed, device, bank.draws_elsewhere),
+        _torch.drawing(schedule.seed, device, bank.draws_elsewhere),
         sensible_threads(bank.size * schedule.batch_size * bank.width**2, sharing),
         nullcontext(stop) if stop is not None else StopOnInterrupt() as stop,
         closing(progress),
@@ -226,7 +226,7 @@ class _Run:
         tensors |= {"best_nll": self.best_nll, "best_step": self.best_step, "stale": self.stale}
         if self.history:
             tensors["history"] = torch.stack(self.history)
-        tensors |= {f"random.{name}": state for name, state in randomness.states().items()}
+        tensors |= {f"random.{name}": state for name, state in _torch.states().items()}
         return tensors
 
     def _moments(self) -> list[tuple[str, list[Tensor]]]:
@@ -252,7 +252,7 @@ class _Run:
         self.stopped = bool((self.stale >= self.schedule.patience).all())
         self.history = list(tensors["history"]) if "history" in tensors else []
         try:
-            randomness.restore(under("random", tensors))
+            _torch.restore(under("random", tensors))
         except RuntimeError as error:
             raise CheckpointError(f"{saver.path}: random is no state: {error}") from error
         return self.steps

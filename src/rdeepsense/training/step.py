@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense._torch import tensor_cores
 from rdeepsense.guard import EMBEDDING_REACH
 from rdeepsense.heads import Head
@@ -536,7 +536,7 @@ class _Captured:
         number = torch.cuda.current_device() if device.index is None else device.index
         generators = [torch.cuda.default_generators[number]]  # every recording has this one
         graph = torch.cuda.CUDAGraph()
-        own = randomness.current(device)
+        own = _torch.current(device)
         if own is not None:
             generators.append(own)
             graph.register_generator_state(own)

@@ -17,7 +17,7 @@ from deploy.targets.shapes import Shape
 from numpy.typing import NDArray
 
 from rdeepsense.calibration import Scale
-from rdeepsense.deploy.c import build as called
+from rdeepsense.deploy.c import build
 from rdeepsense.deploy.c.build import (
     LEVELS,
     VARIABLE,
@@ -115,7 +115,7 @@ def test_many_rows_and_levels(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
             assert same(numbers(runner, X[:end]), at[level][:end])
         for one in (48, 53, 58, 63):
             assert same(numbers(runner, X[one : one + 1]), at[level][one : one + 1])
-        monkeypatch.setattr(called, "ROWS_OF_A_THREAD", 9)
+        monkeypatch.setattr(build, "ROWS_OF_A_THREAD", 9)
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
         assert same(numbers(runner, X), at[level])
         monkeypatch.undo()

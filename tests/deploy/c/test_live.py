@@ -20,13 +20,13 @@ from deploy.watched import without_novelty
 import rdeepsense as rds
 from rdeepsense.adaptation.rates import Filters, Multiplicative, Rates
 from rdeepsense.calibration import Isotonic
-from rdeepsense.deploy.c import inputs as live_constants
+from rdeepsense.deploy.c import inputs
 from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.fold import fold_fitted
 from rdeepsense.deploy.quantise import as_float32
 from rdeepsense.distributions import Gaussian, StudentT
 from rdeepsense.errors import InputError
-from rdeepsense.live import targets as numbers_of_python
+from rdeepsense.live import targets
 from rdeepsense.live.targets import Numbers, Pending
 
 HERE = Path(__file__).parent
@@ -204,8 +204,8 @@ def test_the_runtime_learns_on_as_it_lies(
 
 
 def test_the_same_numbers_bound_labels_here_and_there() -> None:
-    assert live_constants.FARTHEST == numbers_of_python.FARTHEST
-    assert live_constants.FAR == numbers_of_python.FAR
+    assert inputs.FARTHEST == targets.FARTHEST
+    assert inputs.FAR == targets.FAR
 
 
 def test_absurd_labels_are_set_aside_here_and_there(models: Any, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ import rdeepsense as rds
 from rdeepsense.datasets import simulate
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.model import DenseLayer, Folded
-from rdeepsense.deploy.onnx import export as onnx_export
+from rdeepsense.deploy.onnx import export
 from rdeepsense.deploy.onnx.export import OnnxRunner, check_agreement
 from rdeepsense.deploy.onnx.nodes import model
 from rdeepsense.deploy.quantise import prepare
@@ -308,7 +308,7 @@ def test_a_wrong_number_is_seen(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_
     weight = onnx.numpy_helper.to_array(tensor).copy()
     weight[:, 0] *= 1.001
     tensor.CopyFrom(onnx.numpy_helper.from_array(weight, name))
-    monkeypatch.setattr(onnx_export, "model", lambda *_: proto)
+    monkeypatch.setattr(export, "model", lambda *_: proto)
     with pytest.raises(InputError, match="float32 does not explain; nothing was written"):
         to_onnx(drawn.estimator, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
@@ -437,13 +437,13 @@ def test_a_wrong_graph_of_windows_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_p
     X, y = windows(60, 0)
     spec = DeepSense((3,), interval=8, filters=4, hidden=4)
     estimator = RDeepSenseRegressor(network=spec, epochs=1, verbose=False, effort="quick").fit(X, y)
-    right = onnx_export.module_graph
+    right = export.module_graph
 
     def wrong(fitted: Any, last: DenseLayer, output: Any, refusal: Any) -> Any:
         spread = output.spread * 1.001
         return right(fitted, last, dataclasses.replace(output, spread=spread), refusal)
 
-    monkeypatch.setattr(onnx_export, "module_graph", wrong)
+    monkeypatch.setattr(export, "module_graph", wrong)
     with pytest.raises(InputError, match="float32 does not explain; nothing was written"):
         to_onnx(estimator, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

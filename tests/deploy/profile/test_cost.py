@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rdeepsense.deploy.profile import measure as cost
+from rdeepsense.deploy.profile import measure
 from rdeepsense.deploy.profile.measure import PassPlan
 
 
@@ -49,9 +49,9 @@ def test_passes_differ_and_end_in_mean_and_variance(
     estimator: str, classes: bool, parameters: int, batched: bool
 ) -> None:
     before = torch.get_rng_state()
-    with cost.one_thread():
+    with measure.one_thread():
         assert torch.get_num_threads() == 1
-        made = cost.prediction(PassPlan.of(estimator, 3, (50,), 2, classes, 20), batched)()
+        made = measure.prediction(PassPlan.of(estimator, 3, (50,), 2, classes, 20), batched)()
     assert len(made) == parameters
     for mean, variance in made:
         assert mean.shape == variance.shape == (2,)
@@ -60,9 +60,9 @@ def test_passes_differ_and_end_in_mean_and_variance(
 
 
 def test_one_pass_is_deterministic_and_members_differ() -> None:
-    single = cost.prediction(PassPlan.of("RDeepSense", 3, (8,), 2, False, 1))
+    single = measure.prediction(PassPlan.of("RDeepSense", 3, (8,), 2, False, 1))
     assert torch.equal(single().mean, single().mean)
-    ensemble = cost.prediction(PassPlan.of("SSP", 3, (8,), 2, False, 4))
+    ensemble = measure.prediction(PassPlan.of("SSP", 3, (8,), 2, False, 4))
     assert (ensemble()[0][1] > 0).all()
     assert torch.equal(ensemble()[0][0], ensemble()[0][0])  # and without dropout
 
@@ -79,16 +79,16 @@ def test_rounds_are_interleaved(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return run
 
-    monkeypatch.setattr(cost.time, "perf_counter", lambda: now)
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: now)
     calls = {"fast": call("fast", 0.001), "slow": call("slow", 0.01)}
-    times = cost.microseconds(calls, rounds=3)
+    times = measure.microseconds(calls, rounds=3)
     assert times == {"fast": pytest.approx(1_000), "slow": pytest.approx(10_000)}
     # warmed up by 4 calls each, then 5 fast ones and a slow one in each round
     assert made == ["fast"] * 4 + ["slow"] * 4 + (["fast"] * 5 + ["slow"]) * 3
 
 
 def test_energy_is_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "METER_SECONDS", 1e-4)
+    monkeypatch.setattr(measure, "METER_SECONDS", 1e-4)
 
     class Meter:
         name = "made up"
@@ -99,6 +99,6 @@ def test_energy_is_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
             return 0.002 * (len(calls) - before)
 
     calls: list[int] = []
-    assert cost.millijoules({"one": lambda: calls.append(1)}, Meter()) == {
+    assert measure.millijoules({"one": lambda: calls.append(1)}, Meter()) == {
         "one": pytest.approx(2.0)
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rdeepsense.deploy.profile import measure as energy
+from rdeepsense.deploy.profile import measure
 from rdeepsense.deploy.profile.measure import PowerSensor, Rapl, find
 
 
@@ -93,7 +93,7 @@ def test_power_times_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     meter = find(tmp_path)
     assert isinstance(meter, PowerSensor)
     clock = itertools.count(10.0, 4.0)
-    monkeypatch.setattr(energy.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: next(clock))
     assert meter.joules(lambda: None) == pytest.approx(2.5 * 4.0)
 
     def failing() -> None:

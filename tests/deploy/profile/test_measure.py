@@ -14,7 +14,7 @@ from deploy.folded_models import forward
 
 import rdeepsense as rds
 from rdeepsense.deploy.fold import fold
-from rdeepsense.deploy.profile import forms as baselines
+from rdeepsense.deploy.profile import forms
 from rdeepsense.deploy.profile.forms import (
     Native,
     ProfiledModel,
@@ -135,15 +135,15 @@ def test_baselines_compute_what_they_should(
         assert native.seconds(1).shape == (1,)
         return native.out
 
-    point = predicted(baselines.point_program(folded))
+    point = predicted(forms.point_program(folded))
     np.testing.assert_allclose(point, [mean, [0, 0]], rtol=1e-5)
-    np.testing.assert_allclose(predicted(baselines.ssp(folded, 3)), [mean, std], rtol=1e-5)
-    many, few = (predicted(baselines.mcdrop(folded, k)) for k in (999, 2))
+    np.testing.assert_allclose(predicted(forms.ssp(folded, 3)), [mean, std], rtol=1e-5)
+    many, few = (predicted(forms.mcdrop(folded, k)) for k in (999, 2))
     assert (many[1] > 0).all()
     assert not np.array_equal(many, few)
     assert np.abs(many[0] - mean).max() < many[1].max()
-    monkeypatch.setattr(baselines, "DROP_PROB", 0.0)
-    np.testing.assert_allclose(predicted(baselines.mcdrop(folded, 5)), [mean, [0, 0]], rtol=1e-5)
+    monkeypatch.setattr(forms, "DROP_PROB", 0.0)
+    np.testing.assert_allclose(predicted(forms.mcdrop(folded, 5)), [mean, [0, 0]], rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -153,11 +153,11 @@ def test_baselines_of_classes(rows: tuple[Any, Any]) -> None:
     model = rds.RDeepSenseClassifier(**FIT, effort="quick").fit(X, (y[:, 0] > 7).astype(int))
     folded = fold(model)
     wanted = forward(folded, X[:1])
-    for program in (baselines.point_program(folded), baselines.ssp(folded, 2)):
+    for program in (forms.point_program(folded), forms.ssp(folded, 2)):
         native = Native(program, X[0])
         native.seconds(1)
         np.testing.assert_allclose(native.out, wanted, rtol=1e-5)
-    native = Native(baselines.mcdrop(folded, 4), X[0])
+    native = Native(forms.mcdrop(folded, 4), X[0])
     native.seconds(1)
     assert native.out.sum() == pytest.approx(1, rel=1e-6)
     assert not np.allclose(native.out, wanted, rtol=1e-5)
@@ -184,10 +184,10 @@ def test_python_forms_run(profiled: ProfiledModel) -> None:
 def test_bytes_are_those_of_all_tables(profiled: ProfiledModel) -> None:
     # 3-12-8-4: 36 + 96 + 32 weights, 24 biases, 3 centres and scales, 2 spreads
     both = 36 + 96 + 32 + 24 + 6 + 2
-    assert baselines.ssp(profiled.folded, 5).bytes == 5 * 4 * both
+    assert forms.ssp(profiled.folded, 5).bytes == 5 * 4 * both
     mean = both - 16 - 2
-    assert baselines.point_program(profiled.folded).bytes == 4 * mean
-    assert baselines.mcdrop(profiled.folded, 10).bytes == 4 * mean
+    assert forms.point_program(profiled.folded).bytes == 4 * mean
+    assert forms.mcdrop(profiled.folded, 10).bytes == 4 * mean
 
 
 GUARD = 100  # instructions that three inputs and two outputs may cost; baselines have none

@@ -19,7 +19,7 @@ import rdeepsense as rds
 from rdeepsense.deploy.c.build import CompiledRunner
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.folded.model import Facts
-from rdeepsense.deploy.web import export as wasm
+from rdeepsense.deploy.web import export
 from rdeepsense.errors import InputError
 
 ROWS = 1_000
@@ -138,12 +138,12 @@ def test_damaged_weights_fail_the_self_test(
 def test_without_a_compiler_it_is_said_how_to_get_one(
     models: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(wasm.shutil, "which", lambda name: None)
-    monkeypatch.setattr(wasm, "find_spec", lambda name: None)
-    wasm.wasm_compiler.cache_clear()
+    monkeypatch.setattr(export.shutil, "which", lambda name: None)
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
+    export.wasm_compiler.cache_clear()
     with pytest.raises(InputError, match=r"install rdeepsense\[web\], which brings one, or clang"):
         rds.export(models["gaussian"], tmp_path / "page", to="web")
-    wasm.wasm_compiler.cache_clear()
+    export.wasm_compiler.cache_clear()
     assert not (tmp_path / "page").exists()
 
 
@@ -159,12 +159,12 @@ def test_ziglang_builds_what_clang_builds(
     pytest.importorskip("ziglang", reason="ziglang is not installed: pip install rdeepsense[web]")
     X = table[0][:200]
     wanted = predicted(node, page_of("classes", models["classes"], dtype="int8"), X)
-    monkeypatch.setattr(wasm.shutil, "which", lambda name: None)
-    wasm.wasm_compiler.cache_clear()
+    monkeypatch.setattr(export.shutil, "which", lambda name: None)
+    export.wasm_compiler.cache_clear()
     try:
-        assert "ziglang" in wasm.wasm_compiler()
+        assert "ziglang" in export.wasm_compiler()
         options: dict[str, Any] = {"dtype": "int8", "max_nll_change": 5.0}
         rds.export(models["classes"], tmp_path / "page", to="web", **options)
     finally:
-        wasm.wasm_compiler.cache_clear()
+        export.wasm_compiler.cache_clear()
     assert predicted(node, tmp_path / "page", X) == wanted

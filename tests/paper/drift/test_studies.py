@@ -13,8 +13,7 @@ import pytest
 import rdeepsense as rds
 from rdeepsense.errors import InputError
 from rdeepsense.live.replay import WAYS, replay
-from rdeepsense.paper import drift as gas
-from rdeepsense.paper import drift as new_people
+from rdeepsense.paper import drift
 from rdeepsense.paper.drift import (
     DriftTrial,
     People,
@@ -41,13 +40,13 @@ def test_gas_is_the_replay_of_later_batches(
     table |= {f"s0{k + 1}_dr": sensors[:, k] for k in range(3)}
     (tmp_path / "gassen").mkdir()
     pl.DataFrame(table).write_parquet(tmp_path / "gassen" / "uci270_drift.parquet")
-    monkeypatch.setattr(gas, "RDeepSenseRegressor", small(rds.RDeepSenseRegressor))
-    trial = gas.study_gas(tmp_path, 3)
+    monkeypatch.setattr(drift, "RDeepSenseRegressor", small(rds.RDeepSenseRegressor))
+    trial = drift.study_gas(tmp_path, 3)
     found = {(score.way, score.labels): score.figures for score in trial.scores}
     both = [(way, words) for words in ("all", "1 in 10") for way in WAYS]
     assert list(found) == [*both, ("live", "none")]
 
-    read = gas.Gas.read(tmp_path)
+    read = drift.Gas.read(tmp_path)
     model, X = read.fit((1, 2, 3, 4, 5, 6), 3)
     rows = read.stream((8, 9), 3)
     assert sorted(rows[:30]) == list(range(180, 210))
@@ -67,20 +66,20 @@ def test_gas_is_the_replay_of_later_batches(
 def test_people_are_judged_on_rows_that_no_number_of_labels_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(new_people, "RDeepSenseRegressor", small(rds.RDeepSenseRegressor))
+    monkeypatch.setattr(drift, "RDeepSenseRegressor", small(rds.RDeepSenseRegressor))
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(12), 15)
     X = rng.normal(size=(180, 2)).astype(np.float32)
     y = (X[:, 0] + 3 * rng.normal(size=12)[group] + 0.1 * rng.normal(size=180)).astype(np.float32)
     first = lambda y, count: np.arange(len(y)) < count  # noqa: E731
     people = People(X, y, group, group, X, y, group, (0, 4), first, 3, 2, 0.1, "first {}")
-    trial = new_people.study(people, 0)
+    trial = drift.study(people, 0)
     found = {(score.way, score.labels): score.figures for score in trial.scores}
     assert list(found) == [
         ("frozen", "none"), ("adapted", "first 4"), *((w, "1 in 10") for w in WAYS)
     ]  # fmt: skip
     units = np.random.default_rng(0).permutation(12)
-    model = new_people.model_for(people, units[:-3], 0)
+    model = drift.model_for(people, units[:-3], 0)
     test = np.isin(group, units[-3:])
     rest = test & (np.arange(180) % 15 >= 4)
     mae = np.abs(model.predict_dist(X[rest]).mean - y[rest]).mean()

@@ -20,7 +20,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.pages.html import area, choices, number, span
 from rdeepsense.pages.page import Text, report_page
 from rdeepsense.pages.pictures import Picture, representatives, style, whole
-from rdeepsense.paper import report as reproduction
+from rdeepsense.paper import report
 from rdeepsense.paper.claims import ClaimVerdict
 from rdeepsense.paper.figures import (
     alpha_study,
@@ -560,8 +560,8 @@ def test_a_report_that_was_stopped_half_way_is_not_taken_for_an_old_one(
     results: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One report, half of another, and the first again: its stamp must not outlive its files."""
-    monkeypatch.setattr(reproduction, "sections", lambda found: [])
-    monkeypatch.setattr(reproduction, "report_page", lambda title, opening, parts: opening)
+    monkeypatch.setattr(report, "sections", lambda found: [])
+    monkeypatch.setattr(report, "report_page", lambda title, opening, parts: opening)
     first = StudyResults.from_json(results)
     write(first, tmp_path)
     page = (tmp_path / "report.html").read_text()
@@ -572,7 +572,7 @@ def test_a_report_that_was_stopped_half_way_is_not_taken_for_an_old_one(
         write_whole(path, text)
 
     with monkeypatch.context() as patch:
-        patch.setattr(reproduction, "write_whole", stopped)
+        patch.setattr(report, "write_whole", stopped)
         with pytest.raises(KeyboardInterrupt):
             write(replace(first, preset="other"), tmp_path)
     assert (tmp_path / "report.html").read_text() != page

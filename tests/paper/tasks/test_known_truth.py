@@ -12,8 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rdeepsense import RDeepSenseRegressor, metrics, scoring
-from rdeepsense import dropout as recipe
+from rdeepsense import RDeepSenseRegressor, dropout, metrics, scoring
 from rdeepsense.datasets import KnownTruth, kl_from_truth, simulate
 from rdeepsense.distributions import Gaussian
 from rdeepsense.errors import InputError
@@ -110,13 +109,13 @@ def alpha_of_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def dropout_on_at_test(patch: pytest.MonkeyPatch) -> None:
-    forward = recipe.StochasticNetwork.forward
+    forward = dropout.StochasticNetwork.forward
 
-    def stochastic(self: recipe.StochasticNetwork, x: Tensor) -> object:
+    def stochastic(self: dropout.StochasticNetwork, x: Tensor) -> object:
         with self.sampling():
             return forward(self, x)
 
-    patch.setattr(recipe.StochasticNetwork, "forward", stochastic)
+    patch.setattr(dropout.StochasticNetwork, "forward", stochastic)
 
 
 def keep_and_drop_swapped(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import io
 
 from rdeepsense.errors import InputError
-from rdeepsense.paper.tasks import bpest as matlab
+from rdeepsense.paper.tasks import bpest
 
 Matrix = NDArray[np.generic]
 WAVES = np.sin(np.arange(60_000.0)).reshape(3, 20_000)
@@ -40,7 +40,7 @@ def part(tmp_path: Path) -> Path:
 def test_channels_come_first_whichever_way_a_matrix_lies(part: Path, write) -> None:
     write(part, WAVES, WAVES.T, WAVES[:2], np.empty((0, 0)), (10 * WAVES).astype(np.int16))
 
-    places, found = zip(*matlab.cells(part), strict=True)
+    places, found = zip(*bpest.cells(part), strict=True)
 
     for cell, expected in zip(found[:3], (WAVES, WAVES, WAVES[:2]), strict=True):
         np.testing.assert_array_equal(cell, expected)
@@ -62,21 +62,21 @@ def test_channels_come_first_whichever_way_a_matrix_lies(part: Path, write) -> N
 def test_other_matrices_are_refused(part: Path, write, matrix: Matrix, what: str) -> None:
     write(part, WAVES, matrix)
     with pytest.raises(InputError, match=f"Part_1.mat, record 1: {what}; accepted: numbers of sha"):
-        list(matlab.cells(part))
+        list(bpest.cells(part))
 
 
 @pytest.mark.parametrize("write", [write_hdf5, write_classic])
 def test_a_variable_of_another_name_is_refused(part: Path, write) -> None:
     write(part, WAVES, name="Part_2")
     with pytest.raises(InputError, match=r"Part_1.mat: no variable 'Part_1'; it has: Part_2"):
-        list(matlab.cells(part))
+        list(bpest.cells(part))
 
 
 def test_a_variable_that_is_no_cell_array_is_refused(part: Path) -> None:
     complaint = r"Part_1.mat: Part_1 is no cell array of records"
     io.savemat(part, {"Part_1": WAVES})
     with pytest.raises(InputError, match=complaint):
-        list(matlab.cells(part))
+        list(bpest.cells(part))
 
     for content in (WAVES, None):
         with h5py.File(part, "w") as file:
@@ -85,7 +85,7 @@ def test_a_variable_that_is_no_cell_array_is_refused(part: Path) -> None:
             else:
                 file["Part_1"] = content
         with pytest.raises(InputError, match=complaint):
-            list(matlab.cells(part))
+            list(bpest.cells(part))
 
 
 def test_a_record_that_is_lost_is_named(part: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_record_that_is_lost_is_named(part: Path) -> None:
     with h5py.File(part, "r+") as file:
         del file["#refs#/r1"]
 
-    cells = matlab.cells(part)
+    cells = bpest.cells(part)
 
     np.testing.assert_array_equal(next(cells)[1], WAVES)
     with pytest.raises(InputError, match=r"Part_1.mat, record 1: broken HDF5 \(an incomplete copy"):
@@ -111,7 +111,7 @@ def test_an_incomplete_copy_is_refused(part: Path, write, complaint: str) -> Non
     write(part, WAVES, WAVES)
     part.write_bytes(part.read_bytes()[:100_000])
     with pytest.raises(InputError, match=complaint):
-        list(matlab.cells(part))
+        list(bpest.cells(part))
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_an_incomplete_copy_is_refused(part: Path, write, complaint: str) -> Non
 def test_what_is_no_matlab_file_is_refused(part: Path, content: bytes, reason: str) -> None:
     part.write_bytes(content)
     with pytest.raises(InputError, match=rf"Part_1.mat: neither MATLAB 7.3 .*{reason}"):
-        list(matlab.cells(part))
+        list(bpest.cells(part))

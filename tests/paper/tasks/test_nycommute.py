@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.paper.tasks import nycommute as zones
+from rdeepsense.paper.tasks import nycommute
 from rdeepsense.paper.tasks.nycommute import load
 
 YELLOW = (
@@ -195,12 +195,12 @@ def test_what_cannot_be_read_is_named(
 def test_bad_zone_tables(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "zones.csv").write_text(content)
     with pytest.raises(InputError, match=message):
-        zones.centroids(tmp_path, tmp_path / "yellow.csv")
+        nycommute.centroids(tmp_path, tmp_path / "yellow.csv")
 
 
 def test_map_projection_of_a_published_point() -> None:
     # The first vertex of zone 1 in the TLC's map, and in the city's table of the same polygons.
-    assert zones.degrees(933100.9183527103, 192536.08569720192) == pytest.approx(
+    assert nycommute.degrees(933100.9183527103, 192536.08569720192) == pytest.approx(
         (-74.18445299999996, 40.694995999999904), abs=1e-9
     )
 
@@ -239,12 +239,12 @@ def test_centroids_of_the_map(tmp_path: Path) -> None:
             (56, [square(990_300, 210_000, 200)]),
         ],
     )
-    ids, lon, lat = zones.centroids(tmp_path, tmp_path / "yellow.csv")
+    ids, lon, lat = nycommute.centroids(tmp_path, tmp_path / "yellow.csv")
     assert ids == [7, 56]
     # A square with a quarter cut out, and one zone of two squares with areas 1 and 4.
     expected = [(1_000_350, 200_350), (990_000 + (50 + 4 * 400) / 5, 210_000 + (50 + 4 * 100) / 5)]
     for place, (x, y) in zip(zip(lon, lat, strict=True), expected, strict=True):
-        assert place == pytest.approx(zones.degrees(x, y), abs=1e-10)
+        assert place == pytest.approx(nycommute.degrees(x, y), abs=1e-10)
     (tmp_path / "yellow.csv").write_text(ZONED.format(7, 56))
     np.testing.assert_allclose(load(tmp_path).X[0, :4], [lon[0], lat[0], lon[1], lat[1]], rtol=1e-7)
 
@@ -254,11 +254,11 @@ def test_a_damaged_map_is_named(tmp_path: Path) -> None:
     path = tmp_path / "taxi_zones.shp"
     path.write_bytes(path.read_bytes()[:150])
     with pytest.raises(InputError, match="taxi_zones.shp: cannot be read as a map of zones"):
-        zones.centroids(tmp_path, tmp_path / "yellow.csv")
+        nycommute.centroids(tmp_path, tmp_path / "yellow.csv")
 
 
 def test_the_real_zones(data_dir: Path) -> None:
-    ids, lon, lat = zones.centroids(data_dir / "nycommute", Path("yellow.csv"))
+    ids, lon, lat = nycommute.centroids(data_dir / "nycommute", Path("yellow.csv"))
     assert len(ids) == 260
     assert min(lon) > -74.3
     assert max(lon) < -73.6

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rdeepsense.errors import InputError
-from rdeepsense.paper.tasks import fetch as module
+from rdeepsense.paper.tasks import fetch
 from rdeepsense.paper.tasks.fetch import unpack
 
 LONG = bool(os.environ.get("RDEEPSENSE_LONG"))
@@ -125,7 +125,7 @@ def test_folders_are_passed_over_and_refused_outside(tmp_path: Path, folder: Pat
 def test_bombs_are_refused_before_they_are_written(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, inside: bool
 ) -> None:
-    monkeypatch.setattr(module, "ALWAYS_BYTES", 1 << 16)
+    monkeypatch.setattr(fetch, "ALWAYS_BYTES", 1 << 16)
     bomb = zipped(**{"a.txt": bytes(1 << 22)})  # a thousand times its size
     archive = tmp_path / "a.zip"
     archive.write_bytes(zipped(**{"in.zip": bomb}) if inside else bomb)
@@ -134,7 +134,7 @@ def test_bombs_are_refused_before_they_are_written(
         unpack(archive, folder, ["a.txt"])
     assert list(folder.iterdir()) == []
     assert unpack(archive, folder, ["b.txt"]) == []  # what is not wanted is not unpacked
-    monkeypatch.setattr(module, "ALWAYS_BYTES", 1 << 23)
+    monkeypatch.setattr(fetch, "ALWAYS_BYTES", 1 << 23)
     assert unpack(archive, folder, ["a.txt"])[0].stat().st_size == 1 << 22
 
 
@@ -143,9 +143,9 @@ def test_the_bytes_of_all_members_count(
 ) -> None:
     archive = tmp_path / "a.zip"
     archive.write_bytes(zipped(**{f"{n}.txt": bytes(100) for n in range(3)}))
-    monkeypatch.setattr(module, "MOST_BYTES", 300)
+    monkeypatch.setattr(fetch, "MOST_BYTES", 300)
     assert len(unpack(archive, folder, ["*.txt"])) == 3
-    monkeypatch.setattr(module, "MOST_BYTES", 299)
+    monkeypatch.setattr(fetch, "MOST_BYTES", 299)
     with pytest.raises(InputError, match=r"'2.txt' brings .* 300 bytes; at most 299 are accepted"):
         unpack(archive, folder, ["*.txt"])
 
@@ -155,14 +155,14 @@ def test_archives_in_archives_have_an_end(tmp_path: Path, folder: Path) -> None:
     for depth in range(1, 40):
         content = zipped(**{"in.zip": content})
         archive.write_bytes(content)
-        if depth <= module.MOST_DEPTH:
+        if depth <= fetch.MOST_DEPTH:
             assert unpack(archive, folder, ["a.txt"])[0].read_bytes() == b"good"
             (folder / "a.txt").unlink()
         else:
             with pytest.raises(InputError, match="more than 3 archives inside one another"):
                 unpack(archive, folder, ["a.txt"])
     empty = zipped()
-    archive.write_bytes(zipped(**{f"{n}.zip": empty for n in range(module.MOST_ARCHIVES + 1)}))
+    archive.write_bytes(zipped(**{f"{n}.zip": empty for n in range(fetch.MOST_ARCHIVES + 1)}))
     with pytest.raises(InputError, match="'100.zip' is one of more than 100 archives inside it"):
         unpack(archive, folder, ["a.txt"])
     assert list(folder.iterdir()) == []

@@ -19,7 +19,7 @@ from rdeepsense.comparison.methods import FAMILIES, parse_all
 from rdeepsense.comparison.trial import PEERS, run_trial
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, TrainingError
-from rdeepsense.paper import uci as cells_module
+from rdeepsense.paper import uci
 from rdeepsense.paper.cells import VERSION
 from rdeepsense.paper.uci import BenchmarkCell, cells_of, find, load, run_cells
 
@@ -42,7 +42,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         made.append(methods[0].family)
         return run_trial(methods, *args, **options)
 
-    monkeypatch.setattr(cells_module, "run_trial", counted)
+    monkeypatch.setattr(uci, "run_trial", counted)
     return made
 
 
@@ -117,7 +117,7 @@ def test_a_changed_setting_is_another_cell(
     assert other_seed[0].file_name != one[0].file_name
     assert run_cells(other_seed, tmp_path / "cells", Local(), Silent()).ran == 1
     assert run_cells(one, tmp_path / "cells", Local(), Silent()).ran == 0
-    monkeypatch.setattr(cells_module, "VERSION", "another one")
+    monkeypatch.setattr(uci, "VERSION", "another one")
     of_another_version = cells(data, ("RDeepSense-quick",), splits=[0])[:1]
     assert run_cells(of_another_version, tmp_path / "cells", Local(), Silent()).ran == 1
 
@@ -141,7 +141,7 @@ def test_a_failed_cell_does_not_stop_the_others(
             raise TrainingError("no usable\nnetwork")
         return run_trial(methods, *args, **options)
 
-    monkeypatch.setattr(cells_module, "run_trial", failing)
+    monkeypatch.setattr(uci, "run_trial", failing)
     outcome = run_cells(cells(data, splits=[0])[:3], tmp_path / "cells", Local(), Silent())
     assert [cell.family for cell, _ in outcome.done] == ["RDeepSense-quick", "MCDrop-paper"]
     assert [(cell.family, failure.reason) for cell, failure in outcome.failed] == [
@@ -184,7 +184,7 @@ def test_cells_of_a_peer_are_known_by_its_library(
     assert trial.chosen is not None
     assert trial.chosen["trees"] == 1
     assert run_cells(cells(data, methods, splits=[0]), tmp_path, Local(), Silent()).ran == 0
-    monkeypatch.setattr(cells_module.metadata, "version", lambda _: "99")
+    monkeypatch.setattr(uci.metadata, "version", lambda _: "99")
     assert run_cells(cells(data, methods, splits=[0]), tmp_path, Local(), Silent()).ran == 2
     assert calls.count("CatBoost") == 4
     assert calls.count("RDeepSense-quick") == 2

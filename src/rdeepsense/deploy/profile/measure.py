@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import nn
 
-from rdeepsense import _torch as randomness
+from rdeepsense import _torch
 from rdeepsense._torch import torch_threads
 from rdeepsense.deploy.folded.model import SINE_TERMS
 from rdeepsense.dropout import convert
@@ -384,7 +384,7 @@ class PassPlan:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Run torch on one thread, without gradients, with masks of a fixed seed."""
-    with torch_threads(1), torch.inference_mode(), randomness.drawing(0):
+    with torch_threads(1), torch.inference_mode(), _torch.drawing(0):
         yield
 
 

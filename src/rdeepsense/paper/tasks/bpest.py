@@ -17,7 +17,7 @@ from rdeepsense.arrays import Floats as Array
 from rdeepsense.arrays import Singles
 from rdeepsense.distributions import Gaussian
 from rdeepsense.errors import InputError, require
-from rdeepsense.paper.tasks import task as broken_lines
+from rdeepsense.paper.tasks import task
 from rdeepsense.paper.tasks.task import Indices, Task
 
 # --------------------------------------------------------------------------------------------------
@@ -241,13 +241,13 @@ def _number(path: Path) -> int:
 def _csv_record(path: Path) -> NDArray[np.float64]:
     polars = require("polars", "tasks")
     with path.open(encoding="utf-8-sig", errors="replace") as file:
-        first = broken_lines.fields(file.readline())
+        first = task.fields(file.readline())
     if len(first) < 2:
         what = "no first line" if first == [""] else "1 column"
         raise InputError(f"{path}: {what}; accepted: the columns PPG, ABP and perhaps ECG")
     header = not all(_is_number(field) for field in first)
-    names = first if header else broken_lines.positions(first)
-    readings = dict.fromkeys(names[:2], broken_lines.number)
+    names = first if header else task.positions(first)
+    readings = dict.fromkeys(names[:2], task.number)
     try:
         frame = polars.read_csv(
             path,
@@ -256,11 +256,11 @@ def _csv_record(path: Path) -> NDArray[np.float64]:
             schema_overrides=[polars.Float64] * 2 + [polars.String] * (len(first) - 2),
         )
     except polars.exceptions.PolarsError as error:
-        broken_lines.refuse_broken_lines(path, readings, header)
+        task.refuse_broken_lines(path, readings, header)
         raise InputError(f"{path}: cannot be read: {error}") from error
     frame = frame[:, :2]
     if sum(frame.null_count().row(0)):
-        broken_lines.refuse_broken_lines(path, readings, header)
+        task.refuse_broken_lines(path, readings, header)
     # A value that is missing is NaN, and its window is dropped like any with NaN.
     values: NDArray[np.float64] = frame.fill_null(np.nan).to_numpy().T
     return values
@@ -323,7 +323,7 @@ class Window(NamedTuple):
 
 def simulate(rows: int, seed: int, windows_per_record: int = WINDOWS) -> Task:
     """Draw `rows` windows, 20 to a record by default."""
-    rng = broken_lines.seeded(rows, seed)
+    rng = task.seeded(rows, seed)
     record = np.arange(rows, dtype=np.int64) // windows_per_record
     records = int(record[-1]) + 1
     window = simulated_windows(record, rng)

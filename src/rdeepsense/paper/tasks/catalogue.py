@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rdeepsense.errors import InputError
-from rdeepsense.paper.tasks import bpest, gassen, hhar, nycommute
-from rdeepsense.paper.tasks import task as prepared
+from rdeepsense.paper.tasks import bpest, gassen, hhar, nycommute, task
 from rdeepsense.paper.tasks.task import Task, kl_from_truth
 
 # --------------------------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ def load(name: str, data: Path | None = None, rows: int = SIMULATED_ROWS, seed: 
     if data is None:
         return SIMULATORS[entry.name](rows, seed)
     ready = prepared_path(entry, data)
-    return prepared.read(ready) if ready.is_file() else load_originals(entry, data)
+    return task.read(ready) if ready.is_file() else load_originals(entry, data)
 
 
 def prepared_path(entry: Entry, folder: Path) -> Path:

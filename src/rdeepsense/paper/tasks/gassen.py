@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rdeepsense.arrays import Floats as Array
 from rdeepsense.distributions import StudentT
 from rdeepsense.errors import InputError
-from rdeepsense.paper.tasks import task as draws
+from rdeepsense.paper.tasks import task
 from rdeepsense.paper.tasks.task import Task
 
 # --------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ DRIFT = _UNIT.uniform(-0.15, 0.25, SENSORS)
 
 def simulate(rows: int, seed: int) -> Task:
     """Draw `rows` rows, 5 s apart, of one long experiment."""
-    rng = draws.seeded(rows, seed)
+    rng = task.seeded(rows, seed)
     ppm, drift = chamber(rows, rng), slow_drift(rows, rng)
     truth = StudentT(ppm, (FLOOR + 0.025 * ppm) * (1 + 0.5 * drift[:, None]), DF)
     return Task(

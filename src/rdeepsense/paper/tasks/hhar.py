@@ -16,7 +16,7 @@ from rdeepsense.arrays import Floats as Array
 from rdeepsense.arrays import Singles
 from rdeepsense.distributions import Categorical
 from rdeepsense.errors import InputError, require
-from rdeepsense.paper.tasks import task as broken_lines
+from rdeepsense.paper.tasks import task
 from rdeepsense.paper.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ PAIRS = tuple((f"{on}_accelerometer.csv", f"{on}_gyroscope.csv") for on in ("Pho
 CLOCKS = ("Arrival_Time", "Creation_Time")
 AXES = ("x", "y", "z")
 KEY = ("User", "Device", "gt")
-READINGS: dict[str, broken_lines.Reading] = {
-    **dict.fromkeys(CLOCKS, broken_lines.whole_number),
-    **dict.fromkeys(AXES, broken_lines.number),
-    **dict.fromkeys(KEY, broken_lines.word),
-    "gt": broken_lines.one_of(*ACTIVITIES, UNLABELLED),
+READINGS: dict[str, task.Reading] = {
+    **dict.fromkeys(CLOCKS, task.whole_number),
+    **dict.fromkeys(AXES, task.number),
+    **dict.fromkeys(KEY, task.word),
+    "gt": task.one_of(*ACTIVITIES, UNLABELLED),
 }
 PERIOD = 1_000_000_000 // RATE  # ns
 QUIET = 1e-3  # in the sensor's unit: below it there is only noise
@@ -259,7 +259,7 @@ def _samples(path: Path) -> tuple[pl.DataFrame, int]:
         **dict.fromkeys(KEY, polars.Categorical),
     }
     with path.open(encoding="utf-8-sig", errors="replace") as file:
-        header = broken_lines.fields(file.readline())
+        header = task.fields(file.readline())
     lacking = [name for name in types if name not in header]
     if lacking:
         has = ", ".join(header) or "nothing"
@@ -273,11 +273,11 @@ def _samples(path: Path) -> tuple[pl.DataFrame, int]:
             .collect(engine="streaming")
         )
     except polars.exceptions.PolarsError as error:
-        broken_lines.refuse_broken_lines(path, READINGS)
+        task.refuse_broken_lines(path, READINGS)
         raise InputError(f"{path}: cannot be read: {error}") from error
     strange = set(frame["gt"].unique().cast(polars.String)) - set(ACTIVITIES)
     if strange or sum(frame.null_count().row(0)):
-        broken_lines.refuse_broken_lines(path, READINGS)
+        task.refuse_broken_lines(path, READINGS)
     usable = frame.filter(polars.all_horizontal(polars.col(*AXES).is_finite()))
     if usable.is_empty():
         raise InputError(f"{path}: no sample with x, y, z and an activity")
@@ -329,7 +329,7 @@ OWN = np.array([1.1, 1.0, 0.9, 0.8, 0.9, 0.9])[:, None] * SPREAD
 
 def simulate(rows: int, seed: int) -> Task:
     """Draw `rows` windows of 30 users."""
-    rng = broken_lines.seeded(rows, seed)
+    rng = task.seeded(rows, seed)
     user = np.arange(rows, dtype=np.int64) % USERS
     y, theta = movements(user, rng)
     start = rng.uniform(0, 2 * np.pi, rows)

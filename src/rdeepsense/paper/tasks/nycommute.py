@@ -18,7 +18,7 @@ from rdeepsense.distributions import Distribution
 from rdeepsense.distributions import base as checks
 from rdeepsense.distributions.base import Seed
 from rdeepsense.errors import InputError, require
-from rdeepsense.paper.tasks import task as draws
+from rdeepsense.paper.tasks import task
 from rdeepsense.paper.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -604,7 +604,7 @@ class TripMinutes(Distribution):
 
 def simulate(rows: int, seed: int) -> Task:
     """Draw `rows` trips, about 250 a day."""
-    rng = draws.seeded(rows, seed)
+    rng = task.seeded(rows, seed)
     days = -(-rows // TRIPS)
     day = rng.integers(days, size=rows)
     hour = rng.choice(24, rows, p=BY_HOUR / BY_HOUR.sum()) + rng.random(rows)

@@ -12,13 +12,13 @@ import pytest
 from deploy.c_models import COMPILERS, STRICT, run_cc
 
 import rdeepsense as rds
-from rdeepsense.deploy.c import streams as running
+from rdeepsense.deploy.c import streams
 from rdeepsense.deploy.c.export import C99Report
 from rdeepsense.deploy.c.inputs import as_stored
 from rdeepsense.deploy.c.streams import played_twice, running_quality
 from rdeepsense.deploy.fold import fold_graph
 from rdeepsense.deploy.options import LabelledRows
-from rdeepsense.deploy.profile import forms as side_by_side
+from rdeepsense.deploy.profile import forms
 from rdeepsense.deploy.profile.measure import Missing
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense, Flattened
@@ -109,7 +109,7 @@ def test_the_running_factor_finds_what_was_wrong(
     network = as_stored(folded, "float32")
     plain = running_quality(folded, network, fitted, rows)
     wrong = 3 * played_twice(network, rows.X)
-    monkeypatch.setattr(running, "played_twice", lambda network, X: wrong)
+    monkeypatch.setattr(streams, "played_twice", lambda network, X: wrong)
     found = running_quality(folded, network, fitted, rows)
     assert plain is not None
     assert found is not None
@@ -161,7 +161,7 @@ def test_its_forms_are_profiled(classifier: Any) -> None:
 
 
 def test_what_is_profiled_by_default(classifier: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "candidate", lambda profiled, name: Missing(name, ""))
+    monkeypatch.setattr(forms, "candidate", lambda profiled, name: Missing(name, ""))
     names = [one.name for one in rds.profile(classifier, rounds=1).candidates]
     assert names == ["torch", "onnxruntime", "folded", "ctypes", "c-float32", "c-int8",
                      "c-exact", "c-running"]  # fmt: skip
@@ -206,5 +206,5 @@ def test_recordings_are_played_as_they_came() -> None:
     intervals = network.stream.found(network.graph.read(own)).reshape(1, -1, size)
     for end in (1, 2, len(own)):
         raw = network.stream.raw(intervals[:, : 10 * end])
-        played = running.played_on(network, rows.X, rows.runs, 2)[middle][5 * (end - 1)]
+        played = streams.played_on(network, rows.X, rows.runs, 2)[middle][5 * (end - 1)]
         np.testing.assert_allclose(played, raw[0], rtol=1e-9, atol=1e-12)
