@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rdeepsense import metrics, plot
-from rdeepsense.arrays import Floats
 from rdeepsense.distributions import Categorical
 from rdeepsense.errors import require
 from rdeepsense.metrics.scores import risk_coverage
 from rdeepsense.pages.html import TextTable
 from rdeepsense.pages.pictures import Panel, Picture, finish, rows
 from rdeepsense.plot.figures import BLUE, GREY, INK, SMALL, VERMILION
-from rdeepsense.reporting.subject import Share, Subject, find_drift, standard_error
+from rdeepsense.reporting.subject import Share, Subject, find_drift, row_values, standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -258,9 +257,7 @@ SHARES = ("coverage_90", "accuracy")
 def figures_table(subject: Subject) -> TextTable:
     """Return a line for each figure."""
     found = metrics.evaluate(subject.dist, subject.y)
-    rows: dict[str, Floats] = {"nll": subject.nll}
-    rows |= {"mae": subject.loss, "coverage_90": subject.held.astype(float)}
-    rows["accuracy"] = rows["coverage_90"]
+    rows = row_values(subject.dist, subject.y) | {"coverage_90": subject.held.astype(float)}
     ideal = {"coverage_90": "90 %", "accuracy": f"{100 * subject.stated.mean():.1f} % is stated"}
     if not subject.is_classes:
         ideal["deviation_area"] = f"{found['deviation_floor']:.4f}"
