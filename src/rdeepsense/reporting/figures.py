@@ -14,7 +14,7 @@ from rdeepsense.distributions import Categorical
 from rdeepsense.errors import require
 from rdeepsense.metrics.scores import risk_coverage
 from rdeepsense.pages.html import TextTable
-from rdeepsense.pages.pictures import Panel, Picture, finish, rows
+from rdeepsense.pages.pictures import Panel, Picture, finish, legend_below, rows
 from rdeepsense.plot.figures import BLUE, GREY, INK, SMALL, VERMILION
 from rdeepsense.reporting.subject import Share, Subject, find_drift, row_values, standard_error
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SIZE = (4.8, 4.1)
 DEEPEST = 0.55  # opacity, over which letters can still be read in either scheme
 MOST_CLASSES = 12
+MOST_COUNTED = 8  # classes of which a cell has room for two lines
 
 
 def calibration(subject: Subject, prefix: str) -> Picture:
@@ -74,11 +75,11 @@ def residuals(subject: Subject, prefix: str) -> Picture:
     if isinstance(subject.dist, Categorical):
         return Picture(
             f"{prefix}-confusion",
-            f"{subject.name}: which classes are taken for which",
-            "Of the rows of each class, how many percent are said to be of each: the diagonal is "
-            "right.",
+            f"{subject.name}: confusion matrix",
+            "Of the rows of each actual class, the percentage with each predicted class; below it "
+            "the number of rows. The diagonal is right.",
             "",
-            (Panel("", partial(_confusion, subject=subject), (5.0, 4.6)),),
+            (Panel("", partial(_confusion, subject=subject), (5.4, 4.6)),),
             says=f"{100 * subject.held.mean():.1f} % of all rows are on the diagonal.",
         )
     bias = float(np.mean(subject.truth - subject.dist.mean))
@@ -148,18 +149,22 @@ def over_time(subject: Subject, shares: Sequence[Share], prefix: str) -> Picture
 
 def _calibration(axes: Axes, subject: Subject) -> None:
     plot.calibration(subject.dist, subject.y, axes)
+    legend_below(axes)
 
 
 def _risk(axes: Axes, subject: Subject) -> None:
     plot.risk(subject.dist, subject.y, axes, subject.unit)
+    legend_below(axes)
 
 
 def _residuals(axes: Axes, subject: Subject) -> None:
     plot.residuals(subject.dist, subject.y, axes, subject.unit)
+    legend_below(axes)
 
 
 def _bands(axes: Axes, subject: Subject) -> None:
     plot.bands(subject.dist, subject.y, ax=axes, label=subject.named)
+    legend_below(axes)
 
 
 def _parts(axes: Axes, shares: Sequence[Share], label: str) -> None:
@@ -200,7 +205,7 @@ def _over_time(
         locator = dates.AutoDateLocator(maxticks=6)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    axes.legend(fontsize=SMALL, frameon=False, loc="best")
+    legend_below(axes)
 
 
 def _confusion(axes: Axes, subject: Subject) -> None:
@@ -219,11 +224,13 @@ def _confusion(axes: Axes, subject: Subject) -> None:
             axes.add_patch(rectangle((j - 0.47, i - 0.45), 0.94, 0.9, facecolor=colour,
                                      linewidth=0, alpha=DEEPEST * share))  # fmt: skip
             if share:
-                axes.text(j, i, f"{100 * share:.0f}", ha="center", va="center", fontsize=SMALL,
-                          color=INK)  # fmt: skip
-    finish(axes, "predicted class", "")
+                text = f"{100 * share:.0f}"
+                if len(common) <= MOST_COUNTED:
+                    text += f" %\n{counts[true, said]:,.0f}"
+                axes.text(j, i, text, ha="center", va="center", fontsize=SMALL, color=INK)
+    finish(axes, "predicted class", "actual class [rows]")
     axes.grid(False)
-    rows(axes, labels)
+    rows(axes, [f"{name} [{totals[k]:,.0f}]" for name, k in zip(labels, common, strict=True)])
     axes.set_xticks(range(len(labels)), labels, rotation=35, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.55, len(labels) - 0.45)
     axes.tick_params(axis="x", length=0)
