@@ -44,10 +44,9 @@ def test_they_are_those_of_the_jackknife(rng: np.random.Generator, name: str, co
     dist, y = drawn(rng, groups, classes)
     metric = getattr(metrics, name)
     found = standard_error(row_values(dist, y)[name], groups)
-    # ECE has kinks, where the mean difference of a bin is near 0.
-    assert found == pytest.approx(
-        jackknife(metric, dist, y, groups), rel=0.25 if name == "ece" else 0.05
-    )
+    # They differ by about 2 / count. ECE has kinks, where the mean difference of a bin is near 0.
+    rel = 0.25 if name == "ece" else 6 / count + 0.002
+    assert found == pytest.approx(jackknife(metric, dist, y, groups), rel=rel)
 
 
 def test_rmse_by_hand() -> None:
