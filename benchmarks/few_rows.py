@@ -7,6 +7,7 @@ tables; the rows of one table share one model and are not independent.
 
     python benchmarks/few_rows.py --draws 25
     python benchmarks/few_rows.py --draws 25 --image docs/images/few_rows.png
+    python benchmarks/few_rows.py --draws 25 --check
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ LAWS = ("linear", "smooth", "interaction", "heteroscedastic", "none")
 NOISES = ("gaussian", "t3", "lognormal")
 FRESH = 2_000
 LEVELS = (0.5, 0.9, 0.95)
+BOUNDS = (0.86, 0.94)  # of the mean coverage of a cell's 90 % intervals
 
 
 def law(name: str, X: Floats) -> tuple[Floats, Floats]:
@@ -185,6 +187,21 @@ def show(results: Sequence[dict[str, Any]]) -> None:
                 print(f"{head}{right:6.3f} {stated:6.3f} {gap:+6.3f} ({error:.3f}) {nll} {seconds}")
 
 
+def outside(results: Sequence[dict[str, Any]], errors: float = 2.0) -> list[str]:
+    """Return a line for each cell whose mean coverage is outside `BOUNDS` by more than `errors`."""
+    lines = []
+    for (task, effort, of_noise, inputs, rows), found in grouped(results).items():
+        if task == "regression" and len(found) > 1:
+            mean, error = cell(found, "coverage0.9")
+            beyond = max(BOUNDS[0] - mean, mean - BOUNDS[1])
+            if beyond > errors * error:
+                lines.append(
+                    f"{effort}, {of_noise}, inputs {inputs}, rows {rows}: coverage {mean:.3f} "
+                    f"± {error:.3f} is outside {BOUNDS[0]} to {BOUNDS[1]}"
+                )
+    return lines
+
+
 def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw the coverage of 90 % intervals by rows and inputs, all noises together."""
     import matplotlib
@@ -202,7 +219,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
         each = [[o["coverage0.9"] for o in own if o["rows"] == n] for n in rows]
         low, high = (np.array([np.quantile(values, q) for values in each]) for q in (0.05, 0.95))
         axis.fill_between(rows, low, high, color="0.9", label="90 % of the tables")
-        axis.axhspan(0.86, 0.94, color="tab:green", alpha=0.15, lw=0)
+        axis.axhspan(*BOUNDS, color="tab:green", alpha=0.15, lw=0)
         axis.axhline(0.9, color="tab:green", lw=1)
         for k, inputs in enumerate(sorted({one["inputs"] for one in own})):
             cells = {
@@ -238,6 +255,12 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--results", type=Path, help="JSON lines; what is there is not run again")
     parser.add_argument("--image", type=Path, help="write the figure of the documentation")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 if the mean coverage of a cell is outside "
+        f"{BOUNDS[0]} to {BOUNDS[1]} by more than two standard errors",
+    )
     args = parser.parse_args()
     jobs = [
         (task, rows, inputs, of_noise, effort, draw)
@@ -263,6 +286,11 @@ def main() -> None:
     show(results)
     if args.image is not None:
         draw(results, args.image)
+    if args.check:
+        lines = outside(results)
+        if not results or lines:
+            raise SystemExit("\n".join(lines) or "no results to check")
+        print(f"all {len(grouped(results))} cells are within the bounds")
 
 
 if __name__ == "__main__":

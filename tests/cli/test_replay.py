@@ -50,12 +50,13 @@ def test_the_table_is_the_record_in_the_order_of_time(run: Any, fitted: Path) ->
     page = (fitted / "out.html").read_text()
     for way in ("frozen", "live"):
         assert facts["figures"][way] == told.ways[way].figures()
-    for name, key in (("mean absolute error", "error"), ("80 % intervals that hold", "coverage"),
+    for name, key in (("mean absolute error", "error"), ("coverage of 80 % intervals", "coverage"),
                       ("mean width", "width"), ("negative log-likelihood", "nll")):  # fmt: skip
         cells = [f"{facts['figures'][way][key]:.4g}" for way in ("frozen", "live")]
         assert re.search(rf"{re.escape(name)} +{cells[0]} +{cells[1]}\b", done.out), name
         assert all(f">{cell}</td>" in page for cell in cells)
     assert page.count("<svg") == 3
+    assert re.search(r"^verdict   Learning from labels .*\n {10}NLL ", done.out, re.MULTILINE)
     assert "in the order of when" in page
     again = model.live(state=fitted / "state.safetensors")
     assert (again.rows, again.labels) == (200, live.labels)

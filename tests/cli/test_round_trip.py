@@ -44,7 +44,7 @@ def test_regression(run, kind: str, request: pytest.FixtureRequest, tmp_path: Pa
     out = f"predictions.{kind}"
     predicted = run("predict", "model.safetensors", table, "-o", out, "--coverage", 0.5)
     assert predicted.code == 0, predicted.err
-    assert "3 columns not used: y, z, user" in predicted.out
+    assert "2 columns not used: z, user" in predicted.out
     frame = pl.read_csv(out) if kind == "csv" else pl.read_parquet(out)
     assert frame.columns == ["mean_y", "std_y", "low_y", "high_y", "status"]
     model = rds.load("model.safetensors")

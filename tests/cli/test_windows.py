@@ -264,7 +264,7 @@ def test_a_page_about_a_model_of_windows(run: Any, table: dict[str, Any]) -> Non
     assert done.code == 0, done.err
     html = Path("page.html").read_text()
     assert "Windows of log.parquet. 132 labelled rows." in html
-    assert "which classes are taken for which" in html
+    assert "confusion matrix" in html
     assert "accuracy by user" in html
     assert "no time was given" in html  # each recording's seconds begin at 0
     assert "boosted trees" in html  # which fit kept

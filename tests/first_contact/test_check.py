@@ -360,6 +360,23 @@ def test_groups_that_cannot_be_divided(rng: np.random.Generator) -> None:
     assert codes(rds.check(X, label, groups=group)) == set()
 
 
+@pytest.mark.parametrize(("count", "few"), [(2, True), (7, True), (8, False)])
+def test_few_groups(rng: np.random.Generator, count: int, few: bool) -> None:
+    X, y = table(rng)
+    found = rds.check(X, y, groups=np.arange(500) % count).findings
+    assert [(one.code, one.severity) for one in found] == [("few-groups", "info")] * few
+    if few:
+        assert found[0].message == (
+            f"{count} groups are few: coverage and metrics for new groups rest on {count} draws of "
+            "a group, however many rows there are"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rds.DataWarning)  # it is good to know, and no more
+        model = rds.RDeepSenseRegressor(effort="quick", epochs=1, random_state=0, verbose=False)
+        model.fit(X, y, groups=np.arange(500) % count)
+    assert [one.code for one in model.findings_] == ["few-groups"] * few
+
+
 def test_given_groups_end_the_search_for_groups(rng: np.random.Generator) -> None:
     situation = np.repeat(np.arange(60), 20)
     X = rng.normal(size=(60, 3))[situation] + 1e-4 * rng.normal(size=(1200, 3))

@@ -151,7 +151,7 @@ def test_dates_that_nobody_asked_for_are_left_out_with_a_word(kind: str) -> None
         model = model_of().fit(TABLES[kind], Y)
     assert str(said[0].message) == (
         "Column 't' holds dates, such as '2024-01-01 00:00:00', and is left out. "
-        'datetime=("hour", "weekday") makes inputs of them.'
+        'Add datetime=("hour", "weekday") to use them.'
     )
     assert said[0].filename == __file__
     assert [one.code for one in model.findings_] == ["dates"]
@@ -244,10 +244,14 @@ def test_zones_in_a_csv_are_all_or_none(run: Run, tmp_path: Path, capsys: Any) -
 @pytest.mark.parametrize(
     ("first", "step", "said"),
     [
-        ("2023-01-01T00:00", np.timedelta64(1, "h"), "--datetime hour,weekday makes"),
-        ("2023-01-01", np.timedelta64(1, "D"), "'2023-01-01'; --datetime weekday,yearday makes"),
-        ("2023-01", np.timedelta64(1, "M"), "'2023-01-01'; --datetime month makes"),
-        ("1931", np.timedelta64(1, "Y"), "'1931-01-01'; --datetime year makes"),
+        ("2023-01-01T00:00", np.timedelta64(1, "h"), "add --datetime hour,weekday to use"),
+        (
+            "2023-01-01",
+            np.timedelta64(1, "D"),
+            "'2023-01-01'; add --datetime weekday,yearday to use",
+        ),
+        ("2023-01", np.timedelta64(1, "M"), "'2023-01-01'; add --datetime month to use"),
+        ("1931", np.timedelta64(1, "Y"), "'1931-01-01'; add --datetime year to use"),
     ],
 )
 def test_what_is_suggested_is_what_a_column_varies_in(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,14 @@ from rdeepsense import metrics
 
 LAWS = ("linear", "smooth", "interaction", "none")
 pytestmark = pytest.mark.filterwarnings("ignore::rdeepsense.DataWarning")
+
+
+@pytest.fixture
+def few_rows_benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    import few_rows
+
+    return few_rows
 
 
 def drawn(rng: np.random.Generator, law: str, rows: int, inputs: int, heavy: bool) -> Any:
@@ -52,6 +63,52 @@ def test_coverage_is_right_on_average(rng: np.random.Generator, rows: int, effor
     error = np.std(found) / np.sqrt(len(found))
     assert 0.86 - 5 * error < np.mean(found) < 0.94 + 5 * error
     assert error < 0.025
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [12, 60])
+def test_the_benchmark_finds_the_coverage_right(few_rows_benchmark: ModuleType, rows: int) -> None:
+    found = [
+        few_rows_benchmark.one(("regression", rows, inputs, noise, "quick", draw))["coverage0.9"]
+        for inputs in (1, 20)
+        for noise in few_rows_benchmark.NOISES
+        for draw in range(10)
+    ]
+    low, high = few_rows_benchmark.BOUNDS
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert low - 5 * error < np.mean(found) < high + 5 * error
+    assert error < 0.025
+
+
+@pytest.mark.parametrize(("mean", "wrong"), [(0.88, False), (0.855, False), (0.82, True)])
+def test_the_benchmark_exits_with_1_outside_of_its_bounds(
+    few_rows_benchmark: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    mean: float,
+    wrong: bool,
+) -> None:
+    key = {"task": "regression", "rows": 12, "inputs": 1, "noise": "t3", "effort": "quick"}
+    figures = {"coverage0.5": 0.5, "coverage0.95": 0.95, "width": 1, "nll": 1, "crps": 1}
+    rest = figures | {"seconds": 1, "law": "none"}
+    lines = [  # two tables: the standard error of their mean is 0.01
+        json.dumps(key | rest | {"draw": draw, "coverage0.9": mean + 0.01 * (-1) ** draw})
+        for draw in range(2)
+    ]
+    (tmp_path / "results.jsonl").write_text("\n".join(lines) + "\n")
+    grid = "--tasks regression --draws 2 --rows 12 --inputs 1 --noises t3 --efforts quick --check"
+    arguments = ["few_rows.py", "--results", str(tmp_path / "results.jsonl"), *grid.split()]
+    monkeypatch.setattr("sys.argv", arguments)
+    if not wrong:
+        few_rows_benchmark.main()
+        assert "all 1 cells are within the bounds" in capsys.readouterr().out
+        return
+    with pytest.raises(SystemExit) as stop:
+        few_rows_benchmark.main()
+    assert stop.value.code == (
+        "quick, t3, inputs 1, rows 12: coverage 0.820 ± 0.010 is outside 0.86 to 0.94"
+    )
 
 
 @pytest.mark.slow

@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from made_predictions import KINDS
+from matplotlib.figure import Figure
 
 import rdeepsense as rds
 from rdeepsense import InputError
+from rdeepsense.distributions import Categorical
+from rdeepsense.pages.pictures import Picture
+from rdeepsense.reporting.figures import residuals
 from rdeepsense.reporting.report import ModelReport
+from rdeepsense.reporting.subject import Subject
 
 STRANGE = '<i a="$d$">'
 WORDS = {"good": ("strong", "right"), "useless": ("none", "too narrow")}
@@ -66,6 +71,38 @@ def test_every_figure_has_words_for_those_who_cannot_see_it(html: dict[str, str]
     )
 
 
+def drawn(picture: Picture) -> list[Any]:
+    """The axes of each panel, drawn."""
+    found = []
+    for panel in picture.panels:
+        axes = Figure(figsize=panel.size).subplots()
+        panel.draw(axes)
+        axes.figure.draw_without_rendering()
+        found.append(axes)
+    return found
+
+
+def test_no_legend_lies_over_the_data(pages: dict[str, ModelReport]) -> None:
+    blocks = [block for section in pages["drifting"].sections for block in section.blocks]
+    every = [axes for one in blocks if isinstance(one, Picture) for axes in drawn(one)]
+    legends = [(axes, axes.get_legend()) for axes in every if axes.get_legend() is not None]
+    assert len(legends) >= 5  # calibration, risk, residuals, intervals, time
+    for axes, legend in legends:
+        assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+
+
+def test_the_confusion_matrix_by_hand() -> None:
+    probs = np.eye(3)[[0, 0, 1, 1, 0, 1, 1, 1]]
+    dist = Categorical(probs, classes=np.array(["lie", "sit", "walk"]))
+    actual = np.array(["lie", "lie", "lie", "lie", "sit", "sit", "sit", "sit"])
+    (axes,) = drawn(residuals(Subject("pose", "", dist, actual), "a"))
+    cells = {one.get_position(): one.get_text() for one in axes.texts}
+    assert cells == {(0, 0): "50 %\n2", (1, 0): "50 %\n2", (0, 1): "25 %\n1", (1, 1): "75 %\n3"}
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("predicted class", "actual class [rows]")
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["lie [4]", "sit [4]", "walk [0]"]
+
+
 def test_surprises_are_the_rows_of_the_largest_nll(
     model: Any, rows: Any, html: dict[str, str]
 ) -> None:
@@ -100,7 +137,7 @@ def test_classes_and_windows() -> None:
     ).fit(windows[:200], labels[:200])  # fmt: skip
     found = rds.report(model, windows[200:], labels[200:], train=(windows[:200], labels[:200]))
     html = found.html()
-    assert "which classes are taken for which" in html
+    assert "confusion matrix" in html
     assert "mean of input 0" in html  # of the windows' channels
     assert "are not shown: a channel has no single value that could be moved" in html
     assert "predictions along" not in html

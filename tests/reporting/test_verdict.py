@@ -114,7 +114,12 @@ def test_errors_are_between_groups() -> None:
     y = rng.normal(size=1000) * np.where(groups == 3, 3.0, 1.0)
     subject = Subject("y", "", Gaussian(np.zeros(1000), np.ones(1000)), y)
     assert judge(subject).calibration == "too narrow"
-    assert judge(replace(subject, groups=groups)).calibration == "cannot be told"
+    found = judge(replace(subject, groups=groups))
+    assert found.calibration == "cannot be told"
+    (sentence,) = (one for one in found.sentences if "90 % intervals" in one)
+    assert sentence.endswith(
+        "of 1,000 rows; 10 groups are too few to tell: test it on rows of more groups."
+    )
 
 
 @pytest.mark.parametrize("of_classes", [False, True])
@@ -131,6 +136,7 @@ def test_a_handful_of_rows_has_a_verdict(rows: int, of_classes: bool) -> None:
 def test_few_rows_cannot_tell() -> None:
     found = judge(replace(numbers("good", 12, seed=3), time=None))
     assert (found.skill, found.calibration) == ("cannot be told", "cannot be told")
+    assert any(one.endswith("a few hundred labeled rows are enough.") for one in found.sentences)
     assert found.tone == "open"
 
 

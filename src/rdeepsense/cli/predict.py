@@ -109,7 +109,7 @@ def predict_table(
     known = known_of(model, asked.wanted)
     read = read_table(table, asked.marks, asked.ids)
     check_known(read.frame, asked.ids, "--id")
-    found = model_inputs(model, read, list(asked.ids), finite=False)
+    found = model_inputs(model, read, [*asked.ids, *(known.targets or ())], finite=False)
     found.report(terminal)
     X = found.values
     if isinstance(X, pl.DataFrame):
@@ -228,7 +228,7 @@ class CsvPieces:
         self._numbers = [name for name in names if name not in levels]
         self._texts, self._names = [*levels, *asked.ids], names
         self._asked, self._answers, self._known = asked, plan.answers(), known
-        self.extra = [name for name in csv.names if name not in {*names, *asked.ids}]
+        self.extra = _extra(plan, names, csv.names, asked.ids)
         rows = rows_at_once(memory, plan.runner, len(csv.names), 8 + len(asked.ids))
         self._bytes = int(csv.row_bytes * rows)
 
@@ -265,7 +265,7 @@ class ParquetPieces:
             raise NotInBlocksError("--missing-mark looks at every column")
         self._names, self._ids, self._known = names, asked.ids, plan.known
         self._answers: Answers = plan.answers()
-        self.extra = [name for name in kinds if name not in {*names, *asked.ids}]
+        self.extra = _extra(plan, names, list(kinds), asked.ids)
         self._rows = rows_at_once(memory, plan.runner, len(names), 8 + len(asked.ids))
 
     def read(self) -> Iterator[Any]:
@@ -319,6 +319,14 @@ def _names(plan: Plan, columns: Sequence[str], ids: Sequence[str]) -> list[str]:
     if names is None or not set(names) <= set(columns) or set(ids) & set(names):
         raise NotInBlocksError("the model's inputs are not columns by their names")
     return list(names)
+
+
+def _extra(
+    plan: Plan, names: Sequence[str], columns: Sequence[str], ids: Sequence[str]
+) -> list[str]:
+    """Return the columns that are neither inputs nor ids, nor the model's targets."""
+    taken = {*names, *ids, *(plan.known.targets or ())}
+    return [name for name in columns if name not in taken]
 
 
 def _levels(plan: Plan, names: Sequence[str]) -> list[str]:
@@ -462,8 +470,7 @@ def predict_folder(
                 f"the files have {some(list(table.columns))}"
             )
     names = input_names(plan.known, list(table.columns), asked.ids)
-    extra = [name for name in table.columns if name not in {*names, *asked.ids}]
-    report_extra(terminal, extra)
+    report_extra(terminal, _extra(plan, names, list(table.columns), asked.ids))
     rows = rows_at_once(options.memory * MIB, plan.runner, len(names), 8 + len(asked.ids))
     engine = options.engine
     if isinstance(target, Path):

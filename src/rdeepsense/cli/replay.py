@@ -100,22 +100,33 @@ def replay(
         told = _replayed(estimator, inputs, y, label_every, coverage, state, quiet)
     told = replace(told, times=times, timed_by=time or "")
 
-    from rdeepsense.reporting.replay import replay_page, replay_table
+    from rdeepsense.reporting.replay import replay_page, replay_table, replay_verdict
 
-    terminal.table(rich_table(replay_table(told, WAYS)))
+    unit = _unit(estimator)
+    terminal.table(rich_table(replay_table(told, WAYS, unit)))
+    said = replay_verdict(told, unit)
+    for place, text in enumerate([said.headline, *said.sentences]):
+        terminal.line(f"{'verdict' if place == 0 else '':10}{text}")
     if report is not None:
         order = f"in the order of {time}" if time else "in the order of the file"
         about = (
             f"{table.name}: {len(y):,} rows {order}, target {', '.join(targets)}. The live model "
-            f"was told {'every label' if label_every == 1 else f'one label of {label_every}'}, "
-            "each after the row had been predicted; the frozen model learns nothing."
+            f"learns from {'every label' if label_every == 1 else f'one label of {label_every}'}, "
+            "revealed after the row was predicted; the frozen model learns nothing."
         )
-        write_whole(report, replay_page(f"{', '.join(targets)}: a stream replayed", about, told))
+        title = f"{', '.join(targets)}: a stream replayed"
+        write_whole(report, replay_page(title, about, told, unit))
     if json is not None:
         write_json(json, _figures(told, label_every))
     for path in (report, state, json):
         if path is not None and path != STDOUT:
             terminal.line(f"wrote {path}")
+
+
+def _unit(model: Estimator) -> str:
+    """Return the unit that all targets share, if any."""
+    units = set(model.fitted_.target.units or ())
+    return units.pop() if len(units) == 1 else ""
 
 
 def _rows(

@@ -285,15 +285,17 @@ def _regression(
     import numpy as np
 
     from rdeepsense import metrics
+    from rdeepsense.reporting.subject import row_values
 
     figures = metrics.evaluate(dist, y)
-    rows = {"mae": abs(dist.mean - y), "nll": -dist.log_prob(y), "crps": dist.crps(y)}
+    rows = row_values(dist, y)
     reference = {"deviation_area": figures["deviation_floor"]}
     for percent in COVERAGES:
         low, high = dist.interval(percent / 100)
         rows[f"coverage_{percent}"] = ((low <= y) & (y <= high)).astype(float)
         reference[f"coverage_{percent}"] = percent / 100
         if percent == 90:
+            rows["width_90"] = np.asarray(high - low, np.float64)
             figures["width_90"] = float(np.mean(high - low))
     keys = ["mae", "rmse", "nll", "crps", "deviation_area"]
     keys += [f"coverage_{percent}" for percent in COVERAGES] + ["width_90"]
@@ -304,13 +306,10 @@ def _classification(
     dist: AnyDistribution, y: NDArray[np.generic], groups: NDArray[np.generic] | None
 ) -> Scores:
     from rdeepsense import metrics
-    from rdeepsense.distributions import Categorical
+    from rdeepsense.reporting.subject import row_values
 
-    assert isinstance(dist, Categorical)
-    numbers = dist.encode(y)
-    rows = {"accuracy": (dist.mode == numbers).astype(float), "nll": -dist.log_prob(numbers)}
     keys = ["accuracy", "f1", "nll", "brier", "ece"]
-    return _scores(keys, metrics.evaluate(dist, y), rows, {}, groups)
+    return _scores(keys, metrics.evaluate(dist, y), row_values(dist, y), {}, groups)
 
 
 def _scores(

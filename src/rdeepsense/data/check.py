@@ -14,6 +14,7 @@ of the prediction. This module looks for tables where that is not so:
 | `time-split` | how much worse trees are on the last rows in time than on rows at random |
 | `row-id`, `names` | a column that numbers rows; text whose levels do not recur |
 | `few-rows`, `many-inputs` | too few rows, also for the number of inputs |
+| `few-groups` | coverage for new groups rests on a few draws |
 | `one-group`, `class-in-one-group`, `groups-of-one-class` | groups that are hard to split |
 | `group-input` | an input that names the groups |
 | `constant-target`, `discrete-target`, `rare-class`, `imbalance` | the target |
@@ -123,7 +124,8 @@ LAST = 0.2  # of the rows, the last in time
 TIMES = 8  # different dates at least
 LEAST_WORSE = 0.1  # than on rows at random
 
-OF_ALL_ROWS = ("few-rows", "many-inputs")  # what a sample cannot tell
+FEW_GROUPS = 8  # as many as are left out one by one when a fit is calibrated
+OF_ALL_ROWS = ("few-rows", "few-groups", "many-inputs")  # what a sample cannot tell
 UNEQUAL = 0.9  # of the rows of a table in which equal rows are the same
 SEEN = 0.05  # of the rows, that may be equal by chance
 
@@ -303,6 +305,7 @@ class _Check:
             self._overlaps(self.table.windows)
         order = {"error": 0, "warning": 1, "info": 2}
         groups = self.given if self.groups is None else self.groups
+        self._few_groups(groups)
         naming = [] if groups is None else self._naming(groups)
         return CheckReport(
             findings=tuple(sorted(self.found, key=lambda one: order[one.severity])),
@@ -448,6 +451,17 @@ class _Check:
                 "info",
                 "each group has rows of one class only",
                 "A held-out part with few groups may lack a class; keep many groups of each.",
+            )
+
+    def _few_groups(self, groups: NDArray[Any] | None) -> None:
+        number = 0 if groups is None else len(np.unique(groups))
+        if 1 < number < FEW_GROUPS:
+            self.add(
+                "few-groups",
+                "info",
+                f"{number} groups are few: coverage and metrics for new groups rest on {number} "
+                "draws of a group, however many rows there are",
+                "Collect rows of more groups before you rely on the intervals for new ones.",
             )
 
     def _naming(self, groups: Integers) -> list[Column]:

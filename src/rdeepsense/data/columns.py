@@ -836,8 +836,8 @@ def first_columns(
         else:
             kind = "dates" if moments.has_days else "times"
             left_out[str(name)] = (
-                f"{kind}, such as {moments.example()!r}; datetime={_written(moments.varying())} "
-                "makes inputs of them"
+                f"{kind}, such as {moments.example()!r}; "
+                f"add datetime={_written(moments.varying())} to use them"
             )
     if not values:
         only = "; ".join(f"{name!r} holds {why}" for name, why in left_out.items())

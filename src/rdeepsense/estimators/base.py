@@ -198,7 +198,7 @@ def _left_out(name: str, why: str) -> Finding:
         severity="info",
         message=f"column {name!r} holds {what}, and is left out",
         columns=(name,),
-        cure=f"{cure}.",
+        cure=f"{cure[0].upper()}{cure[1:]}.",
     )
 
 

@@ -98,6 +98,9 @@ def brier(dist: AnyDistribution, y: npt.ArrayLike) -> float:
     return float(np.mean(np.sum((probs - true_class) ** 2, axis=-1)))
 
 
+ECE_BINS = 15
+
+
 def ece(dist: AnyDistribution, y: npt.ArrayLike) -> float:
     """Return the expected calibration error: mean |accuracy - confidence| over 15 bins.
 
@@ -107,7 +110,7 @@ def ece(dist: AnyDistribution, y: npt.ArrayLike) -> float:
     """
     predicted, truth = _predicted_and_true("ece", dist, y)
     confidence = as_classes("ece", dist).probs.max(axis=-1).ravel()
-    chosen_bin = np.searchsorted(np.linspace(0, 1, 16), confidence, side="right")
+    chosen_bin = np.searchsorted(np.linspace(0, 1, ECE_BINS + 1), confidence, side="right")
     excess = np.bincount(chosen_bin, weights=(predicted == truth).ravel() - confidence)
     return float(np.sum(np.abs(excess)) / truth.size)
 

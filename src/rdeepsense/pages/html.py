@@ -220,6 +220,26 @@ def fragment(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str)
     return f"{table(header, rows)}\n<p><small>{escape(caption)}</small></p>"
 
 
+BANNER = """
+.banner { background: var(--card); border: 1px solid var(--line); border-left: .4rem solid;
+  border-radius: .6rem; padding: .75rem 1rem; margin: 1rem 0; }
+.banner p { max-width: 60rem; margin: 0; color: var(--ink); } .banner strong { font-size: 1.35rem;
+  display: block; } .banner ul { color: var(--ink); margin: .5rem 0 0; }
+.good, .good strong { color: var(--yes); } .bad, .bad strong { color: var(--no); }
+.open, .open strong { color: var(--soft); }
+"""
+
+
+def banner(tone: str, word: str, text: str, points: Sequence[str]) -> str:
+    """Return a verdict in a box; a page with one needs the style `BANNER`, and `SCHEME`."""
+    listed = "".join(f"<li>{escape(one)}</li>" for one in points)
+    return (
+        f'<div class="banner {escape(tone, quote=True)}" role="note">'
+        f"<p><strong>{escape(word)}</strong> {escape(text)}</p>"
+        + (f"<ul>{listed}</ul></div>" if listed else "</div>")
+    )
+
+
 def page(title: str, body: str, style: str = "", script: str = "") -> str:
     """Return a whole page: light or dark as the reader's system is, and readable on a phone.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from rdeepsense.pages.html import SORTING, Markup, TextTable, page, table
+from rdeepsense.pages.html import BANNER, SORTING, Markup, TextTable, banner, page, table
 from rdeepsense.pages.pictures import SCHEME, Picture, svgs
 
 # --------------------------------------------------------------------------------------------------
@@ -76,6 +76,7 @@ class Section:
 
 STYLE = (
     SCHEME
+    + BANNER
     + """
 html { scroll-behavior: smooth; } body { overflow-wrap: break-word; }
 h2 { font-size: 1.4rem; margin: 3rem 0 .5rem; padding-top: .75rem;
@@ -92,12 +93,6 @@ nav a:hover { border-color: var(--accent); }
   padding: .1rem .55rem; white-space: nowrap; vertical-align: middle; }
 .simulated, .verdict-no { color: var(--no); } .real, .verdict-yes { color: var(--yes); }
 .verdict-open { color: var(--soft); }
-.banner { background: var(--card); border: 1px solid var(--line); border-left: .4rem solid;
-  border-radius: .6rem; padding: .75rem 1rem; margin: 1rem 0; }
-.banner p { max-width: 60rem; margin: 0; color: var(--ink); } .banner strong { font-size: 1.35rem;
-  display: block; } .banner ul { color: var(--ink); margin: .5rem 0 0; }
-.good, .good strong { color: var(--yes); } .bad, .bad strong { color: var(--no); }
-.open, .open strong { color: var(--soft); }
 .cards { display: grid; gap: 1rem; margin: 1rem 0;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
 .card, figure { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; }
@@ -181,12 +176,7 @@ def _block(block: Block, origin: str | None) -> str:
             points = "".join(f"<li>{escape(one)}</li>" for one in block.points)
             return f"<p>{escape(block.text)}</p>" + (f"<ul>{points}</ul>" if points else "")
         case Banner():
-            points = "".join(f"<li>{escape(one)}</li>" for one in block.points)
-            return (
-                f'<div class="banner {escape(block.tone, quote=True)}" role="note">'
-                f"<p><strong>{escape(block.word)}</strong> {escape(block.text)}</p>"
-                + (f"<ul>{points}</ul></div>" if points else "</div>")
-            )
+            return banner(block.tone, block.word, block.text, block.points)
         case Heading():
             return f'<h3 class="part">{escape(block.text)}</h3>'
         case Card():

@@ -147,6 +147,7 @@ SCHEME = """
 @media (prefers-color-scheme: dark) { :root { --card: #1c1f23; --grid: #353a40; --grey: #9a9fa5;
   --blue: #3fa0e0; --vermilion: #ff8536; --orange: #f0b030; --sky: #8fd0f5; --green: #2fc79c;
   --purple: #e39ac5; --yes: #4fd6ae; --no: #ff9a5c; } }
+figure { background: var(--card); }
 """
 _THEME = dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK

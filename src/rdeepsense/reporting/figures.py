@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rdeepsense import metrics, plot
-from rdeepsense.arrays import Floats
 from rdeepsense.distributions import Categorical
 from rdeepsense.errors import require
 from rdeepsense.metrics.scores import risk_coverage
 from rdeepsense.pages.html import TextTable
-from rdeepsense.pages.pictures import Panel, Picture, finish, rows
+from rdeepsense.pages.pictures import Panel, Picture, finish, legend_below, rows
 from rdeepsense.plot.figures import BLUE, GREY, INK, SMALL, VERMILION
-from rdeepsense.reporting.subject import Share, Subject, find_drift, standard_error
+from rdeepsense.reporting.subject import Share, Subject, find_drift, row_values, standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 SIZE = (4.8, 4.1)
 DEEPEST = 0.55  # opacity, over which letters can still be read in either scheme
 MOST_CLASSES = 12
+MOST_COUNTED = 8  # classes of which a cell has room for two lines
 
 
 def calibration(subject: Subject, prefix: str) -> Picture:
@@ -75,11 +75,11 @@ def residuals(subject: Subject, prefix: str) -> Picture:
     if isinstance(subject.dist, Categorical):
         return Picture(
             f"{prefix}-confusion",
-            f"{subject.name}: which classes are taken for which",
-            "Of the rows of each class, how many percent are said to be of each: the diagonal is "
-            "right.",
+            f"{subject.name}: confusion matrix",
+            "Of the rows of each actual class, the percentage with each predicted class; below it "
+            "the number of rows. The diagonal is right.",
             "",
-            (Panel("", partial(_confusion, subject=subject), (5.0, 4.6)),),
+            (Panel("", partial(_confusion, subject=subject), (5.4, 4.6)),),
             says=f"{100 * subject.held.mean():.1f} % of all rows are on the diagonal.",
         )
     bias = float(np.mean(subject.truth - subject.dist.mean))
@@ -149,18 +149,22 @@ def over_time(subject: Subject, shares: Sequence[Share], prefix: str) -> Picture
 
 def _calibration(axes: Axes, subject: Subject) -> None:
     plot.calibration(subject.dist, subject.y, axes)
+    legend_below(axes)
 
 
 def _risk(axes: Axes, subject: Subject) -> None:
     plot.risk(subject.dist, subject.y, axes, subject.unit)
+    legend_below(axes)
 
 
 def _residuals(axes: Axes, subject: Subject) -> None:
     plot.residuals(subject.dist, subject.y, axes, subject.unit)
+    legend_below(axes)
 
 
 def _bands(axes: Axes, subject: Subject) -> None:
     plot.bands(subject.dist, subject.y, ax=axes, label=subject.named)
+    legend_below(axes)
 
 
 def _parts(axes: Axes, shares: Sequence[Share], label: str) -> None:
@@ -201,7 +205,7 @@ def _over_time(
         locator = dates.AutoDateLocator(maxticks=6)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    axes.legend(fontsize=SMALL, frameon=False, loc="best")
+    legend_below(axes)
 
 
 def _confusion(axes: Axes, subject: Subject) -> None:
@@ -220,11 +224,13 @@ def _confusion(axes: Axes, subject: Subject) -> None:
             axes.add_patch(rectangle((j - 0.47, i - 0.45), 0.94, 0.9, facecolor=colour,
                                      linewidth=0, alpha=DEEPEST * share))  # fmt: skip
             if share:
-                axes.text(j, i, f"{100 * share:.0f}", ha="center", va="center", fontsize=SMALL,
-                          color=INK)  # fmt: skip
-    finish(axes, "predicted class", "")
+                text = f"{100 * share:.0f}"
+                if len(common) <= MOST_COUNTED:
+                    text += f" %\n{counts[true, said]:,.0f}"
+                axes.text(j, i, text, ha="center", va="center", fontsize=SMALL, color=INK)
+    finish(axes, "predicted class", "actual class [rows]")
     axes.grid(False)
-    rows(axes, labels)
+    rows(axes, [f"{name} [{totals[k]:,.0f}]" for name, k in zip(labels, common, strict=True)])
     axes.set_xticks(range(len(labels)), labels, rotation=35, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.55, len(labels) - 0.45)
     axes.tick_params(axis="x", length=0)
@@ -258,9 +264,7 @@ SHARES = ("coverage_90", "accuracy")
 def figures_table(subject: Subject) -> TextTable:
     """Return a line for each figure."""
     found = metrics.evaluate(subject.dist, subject.y)
-    rows: dict[str, Floats] = {"nll": subject.nll}
-    rows |= {"mae": subject.loss, "coverage_90": subject.held.astype(float)}
-    rows["accuracy"] = rows["coverage_90"]
+    rows = row_values(subject.dist, subject.y) | {"coverage_90": subject.held.astype(float)}
     ideal = {"coverage_90": "90 %", "accuracy": f"{100 * subject.stated.mean():.1f} % is stated"}
     if not subject.is_classes:
         ideal["deviation_area"] = f"{found['deviation_floor']:.4f}"

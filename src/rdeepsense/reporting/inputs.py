@@ -16,8 +16,17 @@ from rdeepsense.distributions import Categorical
 from rdeepsense.estimators.loading import Estimator
 from rdeepsense.fitting.fitted import Inputs
 from rdeepsense.pages.html import TextTable
-from rdeepsense.pages.pictures import GREEN, ORANGE, PURPLE, Panel, Picture, finish, rows
-from rdeepsense.plot.figures import BLUE, GREY, SMALL, VERMILION
+from rdeepsense.pages.pictures import (
+    GREEN,
+    ORANGE,
+    PURPLE,
+    Panel,
+    Picture,
+    finish,
+    legend_below,
+    rows,
+)
+from rdeepsense.plot.figures import BLUE, GREY, VERMILION
 from rdeepsense.reporting.subject import LEVEL, Subject, moment, standard_error
 from rdeepsense.status import Statuses, status_words
 
@@ -393,7 +402,7 @@ def _probabilities(axes: Axes, subject: Subject, found: Dependence, x: Any, leve
         style = {"marker": "o", "linestyle": "none"} if levels else {"linestyle": dash}
         axes.plot(x, 100 * found.mean[:, k], color=colour, linewidth=1.8, label=label, **style)
     axes.set_ylim(0, 101)
-    axes.legend(fontsize=SMALL, frameon=False, loc="best")
+    legend_below(axes)
 
 
 def _cut(text: str, most: int = 28) -> str:

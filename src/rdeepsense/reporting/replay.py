@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ from rdeepsense.arrays import Floats
 from rdeepsense.comparison.page import STYLE
 from rdeepsense.errors import require
 from rdeepsense.live.replay import Replayed
-from rdeepsense.pages.html import TextTable, page, table
+from rdeepsense.pages.html import BANNER, TextTable, banner, page, table
 from rdeepsense.pages.pictures import GRID, SCHEME, Panel, Picture, legend_below, svgs
 from rdeepsense.plot.figures import BLUE, GREY, INK, LARGE, NORMAL, SMALL, VERMILION, literal
+from rdeepsense.reporting.subject import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +38,7 @@ PARTS, FEWEST = 12, 30  # a line's mean is over this part of the stream, and so 
 MOST_POINTS = 800
 BAND = 0.95
 TICKS = 4  # times at the axis
+BLOCKS, FEWEST_OF_BLOCK = 10, 3  # of consecutive rows, by which a verdict has its error
 PANELS = ("coverage", "error", "width")
 
 
@@ -114,8 +117,19 @@ def _draw(axes: Axes, found: Replayed, panel: str, unit: str) -> None:
 def _label_times(axes: Axes, times: NDArray[Any], name: str) -> None:
     """Label rows by their times."""
     rows = np.linspace(0, len(times) - 1, min(TICKS, len(times))).astype(int)
-    axes.set_xticks(rows + 1, [time_text(times[row]) for row in rows])
+    axes.set_xticks(rows + 1, _short(times[rows]))
     axes.set_xlabel(axes.get_xlabel().replace("row of the stream", name), fontsize=SMALL)
+
+
+def _short(times: NDArray[Any]) -> list[str]:
+    """Return times as short as they differ: days, or hours of days, or seconds of one day."""
+    if times.dtype.kind != "M":
+        return [time_text(one) for one in times]
+    texts = [str(one) for one in times.astype("datetime64[s]")]
+    days = {text[:10] for text in texts}
+    if len(days) == len(texts):
+        return [text[:10] for text in texts]
+    return [text[5:16].replace("T", " ") if len(days) > 1 else text[11:] for text in texts]
 
 
 def time_text(value: Any) -> str:  # Any: a number or numpy's date
@@ -175,20 +189,23 @@ def _finish(axes: Axes, title: str, y: str, window: int) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def replay_table(found: Replayed, ways: Sequence[str] = ("frozen", "live")) -> TextTable:
+def replay_table(
+    found: Replayed, ways: Sequence[str] = ("frozen", "live"), unit: str = ""
+) -> TextTable:
     """Return a row for each figure, a column for each way."""
     each = {way: found.ways[way].figures() for way in ways}
     percent = f"{100 * found.coverage:g} %"
+    of = f" ({unit})" if unit else ""
     names = {
-        "error": "mean absolute error",
-        "coverage": f"{percent} intervals that hold",
-        "width": "mean width",
+        "error": f"mean absolute error{of}",
+        "coverage": f"coverage of {percent} intervals",
+        "width": f"mean width{of}",
         "nll": "negative log-likelihood",
     }
     if found.is_classes:
         names |= {
             "error": "accuracy",
-            "coverage": f"{percent} sets that hold",
+            "coverage": f"coverage of {percent} sets",
             "width": "mean size of the set",
         }
     rows = []
@@ -203,22 +220,77 @@ def replay_table(found: Replayed, ways: Sequence[str] = ("frozen", "live")) -> T
     rows.append(["alarm", *(rang if way in ("live", "adapted") else "-" for way in ways)])
     known, told = int(found.labelled.sum()), int(found.observed.sum())
     caption = (
-        f"{known:,} of {len(found.labelled):,} rows have their truth, {told:,} of them were told "
-        "to the live model, each after it was predicted."
+        f"{known:,} of {len(found.labelled):,} rows have a label; {told:,} labels were revealed to "
+        "the live model, each after its row was predicted."
     )
     return TextTable("Frozen beside live", caption, ["", *ways], rows)
 
 
+@dataclass(frozen=True)
+class ReplayVerdict:
+    """Whether learning from labels helped, in words."""
+
+    headline: str
+    sentences: tuple[str, ...]
+    tone: str  # of the banner: good, bad or open
+
+
+def replay_verdict(found: Replayed, unit: str = "") -> ReplayVerdict:
+    """Compare the live with the frozen model by the NLL of the rows that have a label.
+
+    Rows that follow each other are alike, so the standard error of the mean difference is that of
+    the means of consecutive blocks.
+    """
+    frozen, live = (found.ways[way] for way in SHOWN)
+    gain = (frozen.nll - live.nll)[~np.isnan(frozen.error)]
+    error = None
+    if len(gain) >= BLOCKS * FEWEST_OF_BLOCK:
+        error = standard_error(np.array([part.mean() for part in np.array_split(gain, BLOCKS)]))
+    difference, (before, after) = float(gain.mean()), (one.figures() for one in (frozen, live))
+    told = f"NLL {abs(difference):.2g} ± {error:.2g} nats" if error is not None else ""
+    if error is None:
+        headline, tone = "Too few labeled rows to tell whether learning helps", "open"
+    elif abs(difference) <= 2 * error:
+        headline, tone = "Learning from labels made no clear difference", "open"
+        told = f"NLL {difference:.2g} ± {error:.2g} nats lower for the live model."
+    elif difference > 0:
+        headline, tone = "Learning from labels helped", "good"
+        told += " lower for the live model."
+    else:
+        headline, tone = "Learning from labels did harm", "bad"
+        told += " higher for the live model."
+    percent, of = f"{100 * found.coverage:g} %", f" {unit}" if unit else ""
+    if found.is_classes:
+        point = (
+            f"Accuracy {100 * (1 - after['error']):.1f} % (frozen: "
+            f"{100 * (1 - before['error']):.1f} %)."
+        )
+        what = f"{percent} sets contain the class of"
+    else:
+        point = f"MAE {after['error']:.3g}{of} (frozen: {before['error']:.3g}{of})."
+        what = f"{percent} intervals contain the value of"
+    held = (
+        f"{what} {100 * after['coverage']:.0f} % of the rows "
+        f"(frozen: {100 * before['coverage']:.0f} %)."
+    )
+    alarm = "No drift alarm."
+    if found.alarm is not None:
+        at = "" if found.times is None else f" ({time_text(found.times[found.alarm - 1])})"
+        alarm = f"Drift alarm at row {found.alarm:,}{at}."
+    return ReplayVerdict(headline, tuple(one for one in (told, point, held, alarm) if one), tone)
+
+
 def replay_page(title: str, about: str, found: Replayed, unit: str = "") -> str:
     """Return the whole page as text."""
-    one = replay_table(found)
+    one, said = replay_table(found, unit=unit), replay_verdict(found, unit)
     parts = [f"<p>{escape(about)}</p>"] if about else []
     parts += [
+        banner(said.tone, said.headline, "", said.sentences),
         f"<h2>{escape(one.title)}</h2>\n{table(one.header, one.rows, kind='cards')}",
         f'<p class="soft"><small>{escape(one.caption)}</small></p>',
         f"<h2>Over time</h2>\n{charts(found, unit)}",
     ]
-    return page(title, "\n".join(parts), SCHEME + STYLE)
+    return page(title, "\n".join(parts), SCHEME + STYLE + BANNER)
 
 
 def charts(found: Replayed, unit: str = "") -> str:
@@ -227,7 +299,8 @@ def charts(found: Replayed, unit: str = "") -> str:
     alarm = " The dotted line is the alarm: rows were no longer like those of the training."
     return (
         f"<figure>{''.join(drawn)}</figure>\n"
-        '<p class="soft"><small>Grey: the promised share, and where '
-        f"{100 * BAND:g} % of such means would lie if every interval held with that probability."
+        '<p class="soft"><small>Gray: the promised share, and where '
+        f"{100 * BAND:g} % of such means would lie if every interval contained its value with "
+        "that probability."
         f"{alarm if found.alarm is not None else ''}</small></p>"
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rdeepsense.arrays import Booleans, Floats, Integers
 from rdeepsense.distributions import AnyDistribution, Categorical
+from rdeepsense.metrics.scores import ECE_BINS
 from rdeepsense.plot.curves import binomial_band, uncertainty_and_loss
 
 # --------------------------------------------------------------------------------------------------
@@ -46,7 +47,56 @@ def standard_error(values: NDArray[np.float64], groups: Values | None = None) ->
     count = len(deviation)
     if count < 2:
         return None
-    return float(np.sqrt(count / (count - 1) * np.sum(deviation**2)) / len(values))
+    error = float(np.sqrt(count / (count - 1) * np.sum(deviation**2)) / len(values))
+    # Equal values have a mean that is off by rounding.
+    return 0.0 if error <= 1e-13 * float(np.abs(values).max()) else error
+
+
+def row_values(dist: AnyDistribution, y: Values) -> dict[str, Floats]:
+    """Return for each metric values of the rows whose mean has the metric's standard error.
+
+    Most metrics are means over rows. RMSE and F1 are smooth functions of such means, and each row
+    has its influence on them (delta method); ECE is a mean of differences with the signs of their
+    bins. The deviation area has none, as its reference is what chance alone gives.
+    """
+    if not isinstance(dist, Categorical):
+        truth = np.asarray(y, np.float64)
+        error = dist.mean - truth
+        rmse = np.sqrt(np.mean(error**2))
+        return {
+            "mae": np.abs(error),
+            "rmse": error**2 / (2 * rmse) if rmse > 0 else np.zeros(len(error)),
+            "nll": np.asarray(-dist.log_prob(truth)),
+            "crps": np.asarray(dist.crps(truth)),
+            "sharpness": np.broadcast_to(dist.std, error.shape),
+        }
+    number = dist.encode(y)
+    top, right = dist.probs.max(axis=-1), (dist.mode == number).astype(np.float64)
+    place = np.searchsorted(np.linspace(0, 1, ECE_BINS + 1), top, side="right")
+    sign = np.sign(np.bincount(place, weights=right - top))
+    onehot = np.arange(dist.probs.shape[-1]) == number[:, None]
+    return {
+        "accuracy": right,
+        "f1": _influence_on_f1(dist.mode, number, dist.probs.shape[-1]),
+        "nll": np.asarray(-dist.log_prob(number)),
+        "brier": np.sum((dist.probs - onehot) ** 2, axis=-1),
+        "ece": np.asarray(sign[place] * (right - top), np.float64),
+    }
+
+
+def _influence_on_f1(predicted: Integers, actual: Integers, classes: int) -> Floats:
+    """Return n times the derivative of macro F1 with respect to each row's weight.
+
+    With N = predicted + actual rows of a class, F = 2 TP / N changes by (2 tp - F (p + t)) / N.
+    """
+    hits = np.bincount(actual[predicted == actual], minlength=classes)
+    occurs = np.bincount(actual, minlength=classes)
+    both = np.bincount(predicted, minlength=classes) + occurs
+    per = np.where(occurs > 0, 1.0, 0.0) / np.maximum(both, 1)
+    fall = 2 * hits * per**2
+    change = 2 * per[actual] * (predicted == actual) - fall[actual] - fall[predicted]
+    found: Floats = change * len(actual) / np.count_nonzero(occurs)
+    return found
 
 
 # --------------------------------------------------------------------------------------------------

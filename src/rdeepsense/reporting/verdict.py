@@ -587,7 +587,12 @@ def _calibration_sentence(
     if word == "too wide" and factor:
         text += f"; they could be {100 * (1 - factor):.0f} % narrower"
     if word == CANNOT_TELL:
-        text += ", which is too few to tell; a few hundred labeled rows are enough"
+        if subject.groups is None:
+            text += ", which is too few to tell; a few hundred labeled rows are enough"
+        else:  # one group is one draw, however many rows it has
+            count = len(np.unique(subject.groups))
+            few = f"{count} group{' is' if count == 1 else 's are'} too few to tell"
+            text += f"; {few}: test it on rows of more groups"
     return f"{text}."
 
 

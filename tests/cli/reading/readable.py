@@ -201,7 +201,7 @@ READABLE = [
         "dates",
         text(change=add("time", lambda k: when(k).isoformat())),
         AB,
-        ("time: dates, such as '2024-05-01T00:00:00'; --datetime hour,weekday makes inputs",),
+        ("time: dates, such as '2024-05-01T00:00:00'; add --datetime hour,weekday to use",),
     ),
     Animal(
         "dates, asked for",

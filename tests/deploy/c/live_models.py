@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.c.inputs import CLive
 from rdeepsense.deploy.fold import fold_fitted, settled
 from rdeepsense.deploy.quantise import prepare
+from rdeepsense.deploy.status import UNWATCHED, Watch
 
 SETTINGS: dict[str, Any] = {
     "effort": "quick",
@@ -45,10 +46,17 @@ def fitted(likelihood: str, outputs: int, hidden: tuple[int, ...] = (16, 16)) ->
     return model.fit(*rows(400, 0, outputs))
 
 
-def exported(model: Any, dtype: str, coverage: float = 0.9, rates: Rates | None = None) -> Source:
+def exported(
+    model: Any,
+    dtype: str,
+    coverage: float = 0.9,
+    rates: Rates | None = None,
+    watch: Watch = UNWATCHED,
+) -> Source:
     """The C of a model that learns on."""
     plain = settled(model.fitted_)
     folded, X = fold_fitted(plain), rows(200, 5)[0]
+    folded = replace(folded, facts=watch.on(folded.facts))
     network = prepare(folded, dtype, X)
     live = fold_live(plain, network, coverage, rates or Rates())
     return Source(folded, network, live=live)

@@ -23,11 +23,14 @@ from rdeepsense.calibration import Isotonic
 from rdeepsense.deploy.c import inputs
 from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.fold import fold_fitted
+from rdeepsense.deploy.options import LabelledRows, Options
 from rdeepsense.deploy.quantise import as_float32
+from rdeepsense.deploy.status import Watch
 from rdeepsense.distributions import Gaussian, StudentT
 from rdeepsense.errors import InputError
 from rdeepsense.live import targets
 from rdeepsense.live.targets import Numbers, Pending
+from rdeepsense.status import Status
 
 HERE = Path(__file__).parent
 
@@ -83,6 +86,47 @@ def test_it_is_what_python_says(models: Any, kind: tuple[str, int], tmp_path: Pa
     own = SCHEDULES if every else [SCHEDULES[KINDS.index(kind) - 1]]
     for schedule in own:
         assert beside(models[kind], in_c, schedule) < 1e-4, schedule
+
+
+@pytest.mark.everyday(1, "compilers")
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[3]], ids=str)
+def test_with_a_novelty_it_flags_widens_and_learns_as_python_does(
+    models: Any, kind: tuple[str, int], tmp_path: Path
+) -> None:
+    model, outputs = models[kind], kind[1]
+    known = LabelledRows(*rows(400, 0, outputs), "drawn")
+    options = Options(live=True, novelty=True)
+    source = exported(model, "float32", watch=Watch.of(model.fitted_, known, options))
+    in_c, live = InC.built(source, tmp_path / "model"), model.live(alarm=False)
+    X, y = rows(COUNT, 1, outputs, drift=3.0)
+    X[::5, 1] = -2.5 * X[::5, 0]  # within the range of each input
+    X[::31] += 60.0
+    counts = {Status.UNLIKE: 0, Status.OUT_OF_RANGE: 0}
+    for x, truth in zip(X, y, strict=True):
+        said = live.predict(x)
+        status, out, row = in_c.predict(x)
+        assert status == int(said.status)
+        dist = said.distribution
+        wanted = np.array([dist.mean, dist.std, *said.interval]).reshape(4, outputs)
+        assert np.abs((out - wanted) / wanted[1]).max() < 1e-4
+        live.observe(truth, said.ticket)
+        assert in_c.observe(row, truth) == 0
+        for flag in counts:
+            counts[flag] += bool(status & flag)
+    assert all(3 < count < COUNT / 3 for count in counts.values())
+    assert in_c.counts() == [COUNT, live.labels] == [COUNT, COUNT]
+
+
+def test_a_folder_with_a_novelty_learns_on(models: Any, tmp_path: Path) -> None:
+    known = rows(400, 0)
+    model, folder = models["student", 1], tmp_path / "m"
+    rds.export(model, folder, to="c99", rows=known, live=True, novelty=True, reject=0.9)
+    header = (folder / "model.h").read_text()
+    assert "int model_live(" in header
+    assert "MODEL_UNLIKE" in header
+    files = ("selftest.c", "model.c", "weights.c", "-lm", "-o", "s")
+    run_cc(folder, "gcc", *STRICT, *SANITISED, *files)
+    run_cc(folder, folder / "s")
 
 
 def test_an_adapted_model_learns_on_from_what_it_has_learnt(models: Any, tmp_path: Path) -> None:

@@ -530,7 +530,7 @@ def _of_column(
             example = repr(moments.example())
         why = f"{'dates' if moments.has_days else 'times'}, such as {example}"
         hint = ",".join(moments.varying())
-        how = "its parts are inputs" if made else f"--datetime {hint} makes inputs of them"
+        how = "its parts are inputs" if made else f"add --datetime {hint} to use them"
         return Assigned(Role.date, f"{why}; {how}"), made
     if text is not None or series.dtype in (pl.Categorical, pl.Enum):
         filled, levels = len(series) - gaps, series.n_unique() - bool(gaps)
