@@ -92,7 +92,7 @@ class ExactGP(GP):
     def conditioned(cls, prior: GP, x: Tensor, y: Tensor, weight: Tensor) -> ExactGP:
         root = factor(prior.kernel(x, x) + torch.diag(prior.noise / weight))
         alpha = torch.cholesky_solve(y, root)
-        return cls(prior.lengths, prior.scale, prior.noise, x, root, alpha)
+        return cls(prior.lengths, prior.scale, prior.noise, x=x, root=root, alpha=alpha)
 
     def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
         across = self.kernel(self.x, x)

@@ -60,7 +60,9 @@ def fit_process(
     scaler = Scaler.of_table(rows.X, part.index, part.weight, rows.encoding)
     target_scaler = target.scaler(rows.y, part, None if target.is_classes else "standard")
     warn_of_columns(rows, scaler, names, target, target_scaler, heavy_tailed=False)
-    process, training = _learn(spec, kind, rows, target, scaler, target_scaler)
+    process, training = _learn(
+        spec, kind, rows, target=target, scaler=scaler, target_scaler=target_scaler
+    )
     held = rows.validation
     X, y = rows.held_out
     dist = target.in_units(process.predict(X, scaler, spec.device), target_scaler)

@@ -321,12 +321,14 @@ class Selection:
         lengths, tried = value.get("lengths"), value.get("architectures")
         second = value.get("second")
         return cls(
-            value["by"],
-            value["how"],
-            value["chosen"],
-            tuple(Trial.from_json(trial) for trial in value["trials"]),
-            None if lengths is None else tuple(TriedLength(**length) for length in lengths),
-            None if tried is None else tuple(TriedArchitecture.from_json(one) for one in tried),
-            None if second is None else Second.from_json(second),
-            value.get("cut", False),
+            by=value["by"],
+            how=value["how"],
+            chosen=value["chosen"],
+            trials=tuple(Trial.from_json(trial) for trial in value["trials"]),
+            lengths=None if lengths is None else tuple(TriedLength(**length) for length in lengths),
+            architectures=None
+            if tried is None
+            else tuple(TriedArchitecture.from_json(one) for one in tried),
+            second=None if second is None else Second.from_json(second),
+            cut=value.get("cut", False),
         )
