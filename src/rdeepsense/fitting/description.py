@@ -21,35 +21,29 @@ from rdeepsense.errors import InputError
 from rdeepsense.fitting.epistemic import CALIBRATION
 from rdeepsense.fitting.gp import MODELS, process_layout
 from rdeepsense.fitting.parts import PARTS, columns_of
+from rdeepsense.fitting.records import DROP_PROBS, SHARE, check_records
 from rdeepsense.heads import head_named
 from rdeepsense.modelfile.container import Header
 from rdeepsense.modelfile.layout import (
-    COUNT,
     LABELS,
-    LARGEST_FIGURE,
-    LONGEST_TEXT,
     OBJECT,
+    SHORT,
+    TEXTS,
     TINY,
     Context,
     FilePart,
     Layout,
     Numbers,
     check_range,
-    outputs_of,
-    shape_of,
 )
 from rdeepsense.modelfile.schema import (
     DTYPE,
-    FLAG,
     MOST_LABELS,
     Kind,
     check_fields,
     choice,
-    either,
     maybe,
-    number,
     several,
-    text,
     whole,
 )
 from rdeepsense.modelfile.tensors import Tensors, tupled
@@ -161,23 +155,17 @@ def _most_parameters(most: int) -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the header of a model file may say: each field's kind and range, in one place
+# The header of a model file: kind and range of each field
 #
-# Anyone may have written a file, checksum included. `check_header` holds its header to these fields
-# and to each other; `tensor_layout` says which tensors then belong to it. Both come before anything
-# is built or allocated. Fields that are not known here are left alone: a later version may have
-# added them. Tensors that are not known are refused.
+# Files are untrusted, even with a valid checksum. `check_header` checks the fields and their
+# consistency, `check_tensors` names, shapes and ranges of the tensors. Both run before anything is
+# built or allocated. Unknown fields are left alone, since a later version may have added them.
+# Unknown tensors are refused.
 # --------------------------------------------------------------------------------------------------
 
-Fields = Mapping[str, Kind]
 MOST_NUMBERS = 1 << 20  # of one row
 MOST_AXES = 6
 MOST_MEMBERS = 10_000
-SHORT = text(LONGEST_TEXT)
-TEXTS = several(SHORT, MOST_LABELS)
-FIGURE = maybe(number(-LARGEST_FIGURE, LARGEST_FIGURE))  # null where it was NaN or infinite
-SHARE = Kind(lambda value: type(value) in (int, float) and 0 <= value < 1, "a number in [0, 1)")
-DROPS = either(SHARE, several(SHARE, 10_000))
 SCALAR = Kind(
     lambda value: value is None or type(value) in (bool, int, float) or SHORT.accepts(value),
     "null, a number or a text",
@@ -206,72 +194,13 @@ OPTIONAL = {
 PARAMS = {"samples": whole(2, 10_000)}  # passes of one prediction, which all take memory
 NUMBERS = {"shape": several(whole(1, MOST_LABELS), 1)}
 CLASSES = {"classes": LABELS, "dtype": DTYPE}
-TRAINING = {
-    "seed": whole(0, 2**32 - 1),
-    "rows": COUNT,
-    "validation_rows": COUNT,
-    "validated": SHORT,
-}
-TRAINING_OPTIONAL = {
-    "teacher": SHORT,
-    "constant_inputs": TEXTS,
-    "budget": OBJECT,
-    "findings": several(OBJECT, 10_000),
-}
-FINDING = {
-    "code": SHORT,
-    "severity": choice("info", "warning", "error"),
-    "message": SHORT,
-    "columns": TEXTS,
-    "cure": SHORT,
-    "option": SHORT,
-}
-SELECTION = {
-    "by": choice("nll", "deviation_area"),
-    "how": SHORT,
-    "chosen": COUNT,
-    "trials": several(OBJECT, 10_000, least=1),
-}
-TRIAL = {
-    "likelihood": SHORT,
-    "alpha": SHARE,
-    "drop_prob": DROPS,
-    "nll": FIGURE,
-    "deviation_area": FIGURE,
-    "calibration": FIGURE,
-    "best_step": COUNT,
-}
-LENGTH = {"steps": COUNT, "nll": FIGURE}
-TRIED = {
-    "name": SHORT,
-    "arguments": OBJECT,
-    "parameters": COUNT,
-    "nll": FIGURE,
-    "chosen": FLAG,
-}
-BEHIND = {"difference": FIGURE, "standard_error": FIGURE}
-SECOND = {"trial": COUNT, "behind": OBJECT}
-NEED = dict.fromkeys(("flash", "ram", "multiply_adds"), COUNT)
-NEEDED = Kind(
-    lambda value: (
-        type(value) is dict
-        and value.keys() == NEED.keys()
-        and all(NEED[name].accepts(one) for name, one in value.items())
-    ),
-    f"an object of whole numbers: {', '.join(NEED)}",
-)
-RECORDS: dict[str, tuple[Fields, Fields]] = {  # required and optional
-    "trials": (TRIAL, {}),
-    "lengths": (LENGTH, {}),
-    "architectures": (TRIED, {"behind": maybe(OBJECT), "need": NEEDED}),
-}
 ARCHITECTURE = {
     "class": SHORT,
     "outputs": whole(1, MOST_LABELS),
     "members": whole(1, MOST_MEMBERS),
     "likelihood": SHORT,
     "alpha": SHARE,
-    "drop_prob": DROPS,
+    "drop_prob": DROP_PROBS,
     "input_drop_prob": SHARE,
 }
 ARGUMENTS = {"arguments": maybe(OBJECT)}
@@ -282,7 +211,8 @@ def check_header(header: Header) -> None:
     """Refuse a header with a field that is missing, of another kind or out of range."""
     optional = OPTIONAL | {name: kind for part in PARTS for name, kind in part.fields.items()}
     check_fields(header, REQUIRED, optional)
-    features, shape = header["features"], shape_of(header)
+    context = Context(header)
+    features, shape = header["features"], context.shape
     if math.prod(shape) > MOST_NUMBERS or shape[-1] != features:
         raise InputError(
             f"input_shape = {list(shape)} does not fit features = {features}, or a row has more "
@@ -294,7 +224,7 @@ def check_header(header: Header) -> None:
         check_encoding(header["encoding"], features)
     for part in PARTS:
         if part.section is not None and part.section in header:
-            part.check_header(Context(header))
+            part.check_header(context)
     names = header["feature_names"]
     if names is not None and len(names) != features:
         raise InputError(f"feature_names has {len(names)} names for {features} features")
@@ -304,7 +234,7 @@ def check_header(header: Header) -> None:
     check_fields(
         header["target"], NUMBERS if "shape" in header["target"] else CLASSES, at="target."
     )
-    _check_records(header)
+    check_records(header)
     if "architecture" in header:
         _check_architecture(header)
     elif "method" not in header:
@@ -315,49 +245,15 @@ def network_shape_of(header: Header, shapes: Mapping[str, tuple[int, ...]]) -> t
     """Return the shape of what networks read of a row; tables of levels have these shapes."""
     found = columns_of(header)
     if found is None:
-        return shape_of(header)
+        return Context(header).shape
     wide = sum(shape[1] for shape in found.shapes(shapes).values())
     if not 0 < found.width + wide <= MOST_NUMBERS:
         raise InputError(f"encoding makes {found.width + wide} numbers of a row")
     return (found.width + wide,)
 
 
-def _check_records(header: Header) -> None:
-    check_fields(header["training"], TRAINING, TRAINING_OPTIONAL, "training.")
-    for place, finding in enumerate(header["training"].get("findings", ())):
-        check_fields(finding, FINDING, at=f"training.findings[{place}].", closed=True)
-    scores = header["validation_scores"]
-    check_fields(scores, dict.fromkeys(scores, FIGURE), at="validation_scores.")
-    selection = header["selection"]
-    if selection is None:
-        return
-    more = dict.fromkeys(("lengths", "architectures"), maybe(several(OBJECT, 10_000)))
-    more |= {"second": OBJECT, "cut": FLAG}
-    check_fields(selection, SELECTION, more, "selection.")
-    for name, (required, optional) in RECORDS.items():
-        for number_of, record in enumerate(selection.get(name) or ()):
-            at = f"selection.{name}[{number_of}]."
-            check_fields(record, required, optional, at, closed=True)
-            if record.get("behind") is not None:
-                check_fields(record["behind"], BEHIND, at=f"{at}behind.", closed=True)
-    tried = selection.get("architectures") or ()
-    if len({"need" in one for one in tried}) > 1:
-        raise InputError("selection.architectures has a need for some and not for all")
-    numbers = {"chosen": selection["chosen"]}
-    if "second" in selection:
-        check_fields(selection["second"], SECOND, at="selection.second.")
-        behind = selection["second"]["behind"]
-        check_fields(behind, BEHIND, at="selection.second.behind.", closed=True)
-        numbers["second.trial"] = selection["second"]["trial"]
-    for name, value in numbers.items():
-        if value >= len(selection["trials"]):
-            raise InputError(
-                f"selection.{name} = {value} is none of {len(selection['trials'])} trials"
-            )
-
-
 def _check_architecture(header: Header) -> None:
-    saved, outputs = header["architecture"], outputs_of(header["target"])
+    saved, outputs = header["architecture"], Context(header).outputs
     check_fields(saved, ARCHITECTURE, ARGUMENTS, "architecture.")
     if saved["class"] == "dense":
         check_fields(saved, DENSE, at="architecture.")
@@ -369,7 +265,7 @@ def _check_architecture(header: Header) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The tensors of a model file: names, the shapes that fit its header, and the range of each
+# The tensors of a model file: names, shapes, ranges
 #
 #     input.shift, .scale          (channels,), the last axis of what networks read of a row
 #     encoding.K                   (levels + 2, width), the vectors of a category
@@ -378,7 +274,7 @@ def _check_architecture(header: Header) -> None:
 #     gp.*                         by its method, in `fitting.gp`
 #     network.K.*                  by the architecture, in `fitting.store`
 #
-# and those of the parts. Shapes are compared before a number is looked at.
+# and those of the parts. Shapes are compared before any value is read.
 # --------------------------------------------------------------------------------------------------
 
 NETWORK = "network."

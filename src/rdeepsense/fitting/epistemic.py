@@ -422,8 +422,8 @@ def _noise(head: Floats, masks: Floats) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# The epistemic part in a file: epistemic.root, square, .ratio and .noise_share, (outputs,), and the
-# calibrations under epistemic.laplace and epistemic.delta
+# File format of the epistemic part: epistemic.root (square), .ratio and .noise_share (outputs,),
+# and the calibrations below epistemic.laplace and epistemic.delta
 # --------------------------------------------------------------------------------------------------
 
 CALIBRATION = maybe(choice(*KINDS))

@@ -49,7 +49,9 @@ from rdeepsense.modelfile import tensors as model_file
 from rdeepsense.modelfile.container import Header
 from rdeepsense.modelfile.layout import (
     COUNT,
+    FIGURE,
     OBJECT,
+    SHORT,
     Context,
     FilePart,
     Layout,
@@ -61,10 +63,8 @@ from rdeepsense.modelfile.schema import (
     Json,
     Kind,
     check_fields,
-    maybe,
     number,
     several,
-    text,
     whole,
 )
 from rdeepsense.modelfile.tensors import Tensors
@@ -79,15 +79,13 @@ from rdeepsense.windowing.stream import Smoothing
 # How a model did beside simple ones on rows that no choice had seen, as its file keeps it
 # --------------------------------------------------------------------------------------------------
 
-LARGEST = 1e300
-_FIGURE = maybe(number(-LARGEST, LARGEST))
 _PEERS = {"rows": whole(1, 1 << 53), "records": several(OBJECT, 10_000, least=1)}
 _RECORD = {
-    "target": text(9_999),
-    "method": text(9_999),
+    "target": SHORT,
+    "method": SHORT,
     "figures": OBJECT,
-    "behind": _FIGURE,
-    "behind_error": _FIGURE,
+    "behind": FIGURE,
+    "behind_error": FIGURE,
 }
 
 
@@ -125,7 +123,7 @@ def check_peers(value: Json) -> None:
     for place, one in enumerate(value["records"]):
         at = f"peers.records[{place}]."
         check_fields(one, _RECORD, at=at, closed=True)
-        check_fields(one["figures"], dict.fromkeys(one["figures"], _FIGURE), at=f"{at}figures.")
+        check_fields(one["figures"], dict.fromkeys(one["figures"], FIGURE), at=f"{at}figures.")
 
 
 PEERS = Record(
@@ -200,7 +198,7 @@ def networks_digest(members: Iterable[StochasticNetwork], scales: Iterable[NDArr
 
 
 # --------------------------------------------------------------------------------------------------
-# The same in a file
+# File format of group corrections and their prior
 #
 # adaptation.between, .within       (directions,), of numbers alone
 # adaptation.directions, .shares    (outputs, directions), of numbers alone

@@ -507,7 +507,7 @@ class Process:
 
 
 # --------------------------------------------------------------------------------------------------
-# A Gaussian process in a file: the field method and the tensors gp.*
+# File format of a Gaussian process: the header field method and the tensors gp.*
 # --------------------------------------------------------------------------------------------------
 
 DOUBLE = "f8"

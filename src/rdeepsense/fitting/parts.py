@@ -1,8 +1,8 @@
-"""The parts of a fitted model, and how files keep those of packages that know no files.
+"""The parts of a fitted model in its file.
 
-A new part is a `FilePart` in the module that it belongs to, and one line in `PARTS`. Its header
-fields and tensors are then checked, written and read with all others. `Fitted` has it as the field
-of its name, or else in `Fitted.parts`.
+To add a part, define a `FilePart` in the module of the part and add it to `PARTS`; it is then
+checked, written and read with the others. `Fitted` has the part as the field of that name, or as an
+item of `Fitted.parts`. This module has the formats of parts from packages below the model file's.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def columns_of(header: Header) -> Encoding | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Parts that are tensors: conformal scores, guard, novelty, held-out rows
+# Parts with tensors: conformal scores, guard, novelty, held-out rows
 #
 #     conformal.scores, .group     (rows, outputs), of classes (rows, 1); (rows,)
 #     guard.low, .high, .missing   (channels,), of the row itself; .levels too, with categories
@@ -129,11 +129,11 @@ class GuardPart(FilePart[Guard]):
         if levels is not None and columns and not np.array_equal(levels, columns.counts):
             raise InputError("guard.levels does not fit the encoding")
 
-    def to_file(self, part: Guard, header: Header, tensors: Tensors) -> None:
-        tensors |= model_file.named("guard", part.arrays())
+    def arrays(self, part: Guard) -> Tensors:
+        return part.arrays()
 
-    def from_file(self, tensors: Tensors, context: Context) -> Guard:
-        return Guard(**model_file.under("guard", tensors))
+    def built(self, arrays: Tensors) -> Guard:
+        return Guard(**arrays)
 
 
 class NoveltyPart(FilePart[Novelty]):
@@ -165,11 +165,11 @@ class NoveltyPart(FilePart[Novelty]):
         if not tensors["novelty.shares"].max() > 0:
             raise InputError("novelty.shares are all 0")
 
-    def to_file(self, part: Novelty, header: Header, tensors: Tensors) -> None:
-        tensors |= model_file.named("novelty", vars(part))
+    def arrays(self, part: Novelty) -> Tensors:
+        return vars(part)
 
-    def from_file(self, tensors: Tensors, context: Context) -> Novelty:
-        return Novelty(**model_file.under("novelty", tensors))
+    def built(self, arrays: Tensors) -> Novelty:
+        return Novelty(**arrays)
 
 
 class UnlikePart(FilePart[CompactNovelty]):
@@ -212,11 +212,11 @@ class UnlikePart(FilePart[CompactNovelty]):
         if not (np.diff(tensors["unlike.knots"], axis=1) >= 0).all():
             raise InputError("unlike.knots are not in order")
 
-    def to_file(self, part: CompactNovelty, header: Header, tensors: Tensors) -> None:
-        tensors |= model_file.named("unlike", part.stored())
+    def arrays(self, part: CompactNovelty) -> Tensors:
+        return part.stored()
 
-    def from_file(self, tensors: Tensors, context: Context) -> CompactNovelty:
-        return CompactNovelty.restored(model_file.under("unlike", tensors))
+    def built(self, arrays: Tensors) -> CompactNovelty:
+        return CompactNovelty.restored(arrays)
 
 
 class KeptRowsPart(FilePart[Pair]):
@@ -244,7 +244,7 @@ class KeptRowsPart(FilePart[Pair]):
 
 
 # --------------------------------------------------------------------------------------------------
-# Parts that are objects of the header: rates of learning, recipe, smoothing
+# Parts that are one JSON object: live rates, window recipe, smoothing
 # --------------------------------------------------------------------------------------------------
 
 LIVE = {
@@ -284,7 +284,7 @@ SMOOTHING = Record(
 )
 
 # --------------------------------------------------------------------------------------------------
-# All parts, in the order of their header fields in a file
+# All parts, in the order of their header fields
 # --------------------------------------------------------------------------------------------------
 
 PARTS: list[FilePart[Any]] = [

@@ -1,12 +1,12 @@
-"""How a part of a model is kept in a file: header fields, tensors, and the way there and back.
+"""The file format of one part of a model: header fields, tensors, writing and reading.
 
-A `FilePart` says all that a file needs to know of one part. Anyone may have written the file, so
-reading has an order, and each step relies on those before:
+A `FilePart` describes one part. Files are untrusted, so reading goes through these steps, and each
+one relies on the steps before it:
 
-1. `fields`: the kind of each of the part's fields at the top of the header
-2. `check_header`: what these fields hold, and whether they fit the rest of the header
-3. `layout`: which tensors belong to the part, their shapes and ranges; no number is read yet
-4. `check_numbers`: the order among the numbers of tensors that have these shapes and ranges
+1. `fields`: the kind of each top-level header field of the part
+2. `check_header`: the content of these fields, and their consistency with the rest of the header
+3. `layout`: names, shapes and ranges of the part's tensors, from shapes alone
+4. `check_numbers`: relations between the values of these tensors
 5. `from_file`: the part itself
 
 `rdeepsense.fitting.parts` lists the parts of a fitted model.
@@ -24,11 +24,21 @@ from numpy.typing import NDArray
 
 from rdeepsense.errors import InputError
 from rdeepsense.modelfile.container import Header
-from rdeepsense.modelfile.schema import MOST_LABELS, Json, Kind, label, several, whole
-from rdeepsense.modelfile.tensors import Tensors
+from rdeepsense.modelfile.schema import (
+    MOST_LABELS,
+    Json,
+    Kind,
+    label,
+    maybe,
+    number,
+    several,
+    text,
+    whole,
+)
+from rdeepsense.modelfile.tensors import Tensors, named, under
 
 # --------------------------------------------------------------------------------------------------
-# What a tensor of a model file must be like: its shape, its type, the range of its numbers
+# Requirements for a tensor: shape, type, range
 # --------------------------------------------------------------------------------------------------
 
 Shape = tuple[int, ...]
@@ -38,6 +48,9 @@ TINY = 1e-300
 LARGEST_FIGURE = 1e300  # of the header
 LONGEST_TEXT = 9_999
 COUNT = whole(0, 1 << 53)
+FIGURE = maybe(number(-LARGEST_FIGURE, LARGEST_FIGURE))  # null where it was NaN or infinite
+SHORT = text(LONGEST_TEXT)
+TEXTS = several(SHORT, MOST_LABELS)
 LABELS = several(label(LONGEST_TEXT), MOST_LABELS, least=1)
 OBJECT = Kind(lambda value: type(value) is dict, "an object")
 
@@ -78,39 +91,30 @@ def check_range(name: str, array: NDArray[Any], numbers: Numbers) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The rest of the file, as far as the parts need it
+# The rest of the file, for the checks of a part
 # --------------------------------------------------------------------------------------------------
-
-
-def shape_of(header: Header) -> Shape:
-    """Return the shape of a row; files of the first versions have the features alone."""
-    return tuple(header.get("input_shape", (header["features"],)))
-
-
-def outputs_of(target: Json) -> int:
-    """Return the number of outputs, or of classes."""
-    return math.prod(target["shape"]) if "shape" in target else len(target["classes"])
 
 
 @dataclass(frozen=True)
 class Context:
-    """The header of a file and what else is known when a part is checked or read."""
+    """The header of a file, and what is known besides when a part is checked or read."""
 
     header: Header
     shapes: Shapes = field(default_factory=dict)  # of all tensors
-    network_shape: Shape = ()  # of what networks read of a row
-    model: Any = None  # the networks or the process, once they are restored
-    parts: dict[str, Any] = field(default_factory=dict)  # those restored before
+    network_shape: Shape = ()  # of the input of the networks
+    model: Any = None  # the restored networks or process
+    parts: dict[str, Any] = field(default_factory=dict)  # restored so far
 
     @property
     def shape(self) -> Shape:
-        """The shape of a row."""
-        return shape_of(self.header)
+        """The shape of a row; files of the first versions have the features alone."""
+        return tuple(self.header.get("input_shape", (self.header["features"],)))
 
     @property
     def outputs(self) -> int:
         """The number of outputs, or of classes."""
-        return outputs_of(self.header["target"])
+        target = self.header["target"]
+        return math.prod(target["shape"]) if "shape" in target else len(target["classes"])
 
     @property
     def is_classes(self) -> bool:
@@ -119,56 +123,68 @@ class Context:
 
 
 # --------------------------------------------------------------------------------------------------
-# A part of a model, and how a file keeps it
+# A part of a model in a file
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
 
 class FilePart(Generic[T]):
-    """How a file keeps one part of a fitted model; see the top of the module."""
+    """The file format of one part of a fitted model; see the top of the module.
+
+    Unless a subclass says otherwise, the part has no tensors but those of `arrays`, named after
+    the part, and `built` makes the part of them.
+    """
 
     name: str  # the field of `Fitted`, or the key in `Fitted.parts`
-    section: str | None = None  # the header field of every file that has the part
-    prefixes: tuple[str, ...] = ()  # without a section: how the names of its tensors begin
-    before_model = False  # whether its header fields stand before those of the networks
+    section: str | None = None  # the header field that marks the part
+    prefixes: tuple[str, ...] = ()  # without a section: prefixes of tensors that mark the part
+    before_model = False  # whether its header fields come before those of the networks
 
     @property
     def fields(self) -> Mapping[str, Kind]:
-        """All header fields of the part."""
+        """All top-level header fields of the part."""
         return {} if self.section is None else {self.section: OBJECT}
 
     def is_in(self, header: Header, names: Collection[str]) -> bool:
-        """Tell whether a file with such a header and such tensors has the part."""
+        """Tell whether a file with this header and tensors of these names has the part."""
         if self.section is not None:
             return self.section in header
         return any(name.startswith(self.prefixes) for name in names)
 
     def check_header(self, context: Context) -> None:
-        """Refuse header fields that do not fit; called where the file has the section."""
+        """Refuse header fields that are garbled or inconsistent; called if there is a section."""
 
     def layout(self, context: Context) -> Layout:
-        """Name the part's tensors, with shapes and ranges."""
+        """Return the names of the part's tensors, with shapes and ranges."""
         return iter(())
 
     def check_numbers(self, tensors: Tensors, context: Context) -> None:
-        """Refuse numbers that do not fit each other."""
+        """Refuse values that contradict each other."""
 
     def to_file(self, part: T, header: Header, tensors: Tensors) -> None:
-        """Add what a file keeps of the part."""
-        raise NotImplementedError
+        """Add the part's header fields and tensors."""
+        tensors |= named(self.name, self.arrays(part))
 
     def from_file(self, tensors: Tensors, context: Context) -> T:
-        """Restore the part of a checked file."""
+        """Restore the part from a checked file."""
+        return self.built(under(self.name, tensors))
+
+    def arrays(self, part: T) -> Mapping[str, NDArray[Any]]:
+        """Return the part's tensors."""
+        raise NotImplementedError
+
+    def built(self, arrays: Tensors) -> T:
+        """Make the part from the tensors of `arrays`."""
         raise NotImplementedError
 
     def absent(self, context: Context) -> T | None:
-        """Return what a model has whose file lacks the part."""
+        """Return the part of a model whose file does not have it."""
         return None
 
 
 class Record(FilePart[T]):
-    """A part that is one object of the header and has no tensors."""
+    """A part that is one JSON object in the header and has no tensors."""
 
     section: str
 
