@@ -15,7 +15,6 @@ from rdeepsense import (
     load,
 )
 from rdeepsense.fitting import network_fit
-from rdeepsense.fitting import network_fit as group_bank
 from rdeepsense.fitting.trainer import LeftOut, TrainedModel, Trainer, alike
 
 GROUPS, EACH = 24, 40
@@ -45,8 +44,10 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[TrainedModel]:
     """What `leave_groups_out` returned."""
     seen: list[TrainedModel] = []
 
+    leave_groups_out = network_fit.leave_groups_out
+
     def spy(*given: Any) -> TrainedModel:
-        seen.append(group_bank.leave_groups_out(*given))
+        seen.append(leave_groups_out(*given))
         return seen[-1]
 
     monkeypatch.setattr(network_fit, "leave_groups_out", spy)
@@ -151,7 +152,7 @@ def test_who_leaves_no_groups_out(trained: list[TrainedModel]) -> None:
 def test_of_many_rows_some_are_enough(
     trained: list[TrainedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_bank, "MOST_ROWS", 300)
+    monkeypatch.setattr(network_fit, "MOST_ROWS", 300)
     X, y, group = people(0, 10)
     RDeepSenseRegressor(**SMALL).fit(X, y, groups=group)
     assert sum(len(fold.y) for fold in left_out_of(trained).folds) == 300

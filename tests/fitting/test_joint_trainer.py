@@ -54,7 +54,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[JointJob], Any]
     def through(run: Callable[[JointJob], Any]) -> list[JointJob]:
         seen: list[JointJob] = []
 
-        def train(job: JointJob, *_: object) -> Any:
+        def train(job: JointJob, *_: object, **__: object) -> Any:
             seen.append(job)
             return run(job)
 

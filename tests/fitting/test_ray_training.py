@@ -94,9 +94,9 @@ def test_a_killed_worker_is_started_again_and_the_end_is_the_same(
     jobs: list[JointJob] = []
     train = ray_training.train_with_ray
 
-    def noted(job: JointJob, *rest: Any) -> Any:
+    def noted(job: JointJob, *rest: Any, **options: Any) -> Any:
         jobs.append(job)
-        return train(job, *rest)
+        return train(job, *rest, **options)
 
     monkeypatch.setattr(joint_trainer, "train_with_ray", noted)
     checkpoint = tmp_path / "state"

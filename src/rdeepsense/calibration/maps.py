@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ from rdeepsense.distributions import (
     concatenate,
 )
 from rdeepsense.errors import InputError
+from rdeepsense.modelfile.layout import Context, Layout, Numbers, length
 
 # --------------------------------------------------------------------------------------------------
 # The interface of calibrations, and shared searches
@@ -339,6 +340,47 @@ def fit(
         wrong = can_tell and _shape_is_wrong(dist, np.asarray(y), weight, groups)
         kind = "isotonic" if wrong else "scale"
     return KINDS[kind].fit(dist, y, weight, freedom)
+
+
+def name_of(calibration: Calibration | None) -> str | None:
+    """Return the name that a file has for a kind of calibration."""
+    if calibration is None:
+        return None
+    return next(name for name, kind in KINDS.items() if type(calibration) is kind)
+
+
+def restored(kind: str | None, arrays: Mapping[str, NDArray[Any]]) -> Calibration | None:
+    """Build the calibration that a checked file holds, from its `arrays`."""
+    if kind is None:
+        return None
+    return KINDS[kind](**{k: v.item() if v.ndim == 0 else v for k, v in arrays.items()})
+
+
+def layout(at: str, kind: str | None, context: Context) -> Layout:
+    """Name the tensors of a calibration in a file, which begin with `at`."""
+    target = context.header["target"]
+    head = context.header.get("architecture", {}).get("likelihood")
+    fits = kind is None or (kind == "temperature") == context.is_classes
+    if not fits or (kind == "noise" and head != "point"):
+        raise InputError(f"{at} = {kind} does not fit the target and the head")
+    if kind in ("scale", "isotonic", "temperature"):
+        most = 1e6 if kind == "temperature" else 1e100
+        yield f"{at}.factor", Numbers((), 1 / most, most)
+    if kind == "isotonic":
+        knots = (length(context.shapes, f"{at}.stated"),)
+        yield f"{at}.stated", Numbers(knots, 0.0, 1.0)
+        yield f"{at}.actual", Numbers(knots, 0.0, 1.0)
+    if kind == "noise":
+        yield f"{at}.variance", Numbers(tuple(target["shape"]), 0.0, 1e308)
+
+
+def check_knots(at: str, tensors: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse the knots of a map that do not rise from 0 to 1."""
+    for name, array in tensors.items():
+        if not name.startswith(f"{at}.") or not name.endswith((".stated", ".actual")):
+            continue
+        if len(array) < 2 or array[0] != 0 or array[-1] != 1 or not (np.diff(array) > 0).all():
+            raise InputError(f"{name} does not rise from 0 to 1")
 
 
 def _shape_is_wrong(

@@ -43,16 +43,18 @@ def _fitted(trained: TrainedNetwork) -> Fitted:
     """Dress a network up as a model; only what folding reads is true of it."""
     rows = trained.rows[:0]
     return Fitted(
-        "",
-        Inputs(rows.shape[1:], None, "mean", trained.input_scaler),
-        trained.target,
-        trained.target_scaler,
-        Networks((trained.network,), Candidate("", 0.0, 0.0), Own(trained.network), 0.0, Single()),
-        None,
-        TrainingReport(0, 0, 0, ""),
-        None,
-        {},
-        (rows, np.empty(0)),
+        method="",
+        inputs=Inputs(rows.shape[1:], None, "mean", trained.input_scaler),
+        target=trained.target,
+        target_scaler=trained.target_scaler,
+        model=Networks(
+            (trained.network,), Candidate("", 0.0, 0.0), Own(trained.network), 0.0, Single()
+        ),
+        calibration=None,
+        training=TrainingReport(0, 0, 0, ""),
+        selection=None,
+        scores={},
+        kept_rows=(rows, np.empty(0)),
     )
 
 

@@ -121,7 +121,7 @@ def stream_of(
     phi = fitted.last_hidden(X, layer.projection, device)
     dist = fitted.calibrated(X, device=device)
     unit = None if fitted.target_scaler is None else fitted.target_scaler.scale
-    return group_streams(layer, rows, phi, dist, y, np.zeros(len(y)), unit)[0]
+    return group_streams(layer, rows, phi, dist=dist, y=y, group=np.zeros(len(y)), unit=unit)[0]
 
 
 def group_streams(

@@ -124,10 +124,10 @@ class JointJob:
                 self.networks,
                 self.rule,
                 self.weight_decay,
-                rows,
-                held,
-                own,
-                checkpoint,
+                rows=rows,
+                validation=held,
+                schedule=own,
+                checkpoint=checkpoint,
                 peers=peers,
                 display=display,
             )
@@ -445,9 +445,18 @@ class JointTrainer(StreamTrainer):
         assert isinstance(rows, RowsElsewhere)
         engine = cast("Ray", self.spec.engine)
         with engine.connected() as ray:
-            job = self._job(networks, rule, rows, held, schedule, worker_count(engine, ray))
+            job = self._job(
+                networks,
+                rule,
+                rows,
+                held=held,
+                schedule=schedule,
+                workers=worker_count(engine, ray),
+            )
             display = progress_for(self.spec.verbose)
-            return train_with_ray(job, engine, ray, checkpoint, display, title)
+            return train_with_ray(
+                job, engine, ray, checkpoint=checkpoint, display=display, title=title
+            )
 
     def _job(
         self,
@@ -470,15 +479,17 @@ class JointTrainer(StreamTrainer):
         batch = max(1, min(self._batch(self.row_count) // workers, min(sizes)))
         window = self._window_rows(max(sizes), batch, rows.scaler)
         return JointJob(
-            networks,
-            rule,
-            self.spec.weight_decay,
-            Rows(held.x.cpu(), held.y.cpu(), None if held.weight is None else held.weight.cpu()),
-            joint_schedule(schedule, workers, min(sizes)),
-            to_send(self._split),
-            shares,
-            self.input_scaler,
-            rows.scaler,
-            self.target,
-            None if window == max(sizes) else window,
+            networks=networks,
+            rule=rule,
+            weight_decay=self.spec.weight_decay,
+            held=Rows(
+                held.x.cpu(), held.y.cpu(), None if held.weight is None else held.weight.cpu()
+            ),
+            schedule=joint_schedule(schedule, workers, min(sizes)),
+            split=to_send(self._split),
+            shares=shares,
+            input_scaler=self.input_scaler,
+            target_scaler=rows.scaler,
+            target=self.target,
+            window=None if window == max(sizes) else window,
         )

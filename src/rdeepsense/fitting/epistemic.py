@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from rdeepsense import calibration
 from rdeepsense.arrays import Floats, Integers
-from rdeepsense.calibration import Calibration
+from rdeepsense.calibration import KINDS, Calibration, maps
 from rdeepsense.compact_novelty import CompactNovelty
 from rdeepsense.data.checks import check_choice
 from rdeepsense.data.rows import FitRows
@@ -26,9 +27,23 @@ from rdeepsense.fitting.passes import Forward, prepared
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions, LeftOut
 from rdeepsense.heads import Params
+from rdeepsense.modelfile import tensors as model_file
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.layout import (
+    LARGEST_FIGURE,
+    OBJECT,
+    TINY,
+    Context,
+    FilePart,
+    Layout,
+    Numbers,
+    length,
+)
+from rdeepsense.modelfile.schema import check_fields, choice, maybe, number
+from rdeepsense.modelfile.tensors import Tensors
 from rdeepsense.networks import Shape
 from rdeepsense.uncertainty import METHODS, Laplace, by_delta, by_laplace, by_moments, by_sampling
-from rdeepsense.uncertainty.laplace import probit
+from rdeepsense.uncertainty.laplace import features_of, probit
 from rdeepsense.uncertainty.novelty import (
     FEWEST_GROUPS,
     MOST_COMPONENTS,
@@ -404,3 +419,65 @@ def _judges(
 def _noise(head: Floats, masks: Floats) -> Floats:
     """Return the variance head without the variance of the masks that it was trained under."""
     return np.maximum(head - masks, LEAST_NOISE * head)
+
+
+# --------------------------------------------------------------------------------------------------
+# File format of the epistemic part: epistemic.root (square), .ratio and .noise_share (outputs,),
+# and the calibrations below epistemic.laplace and epistemic.delta
+# --------------------------------------------------------------------------------------------------
+
+CALIBRATION = maybe(choice(*KINDS))
+FIELDS = {"prior": number(1e-300, LARGEST_FIGURE), "calibrations": OBJECT}
+
+
+class EpistemicFile(FilePart[EpistemicPart]):
+    name = section = "epistemic"
+
+    def check_header(self, context: Context) -> None:
+        kept = context.header["epistemic"]
+        check_fields(kept, FIELDS, at="epistemic.")
+        kinds = kept["calibrations"]
+        own = {method: CALIBRATION for method in TOTALS if method in kinds}
+        check_fields(kinds, {"laplace": CALIBRATION, **own}, at="epistemic.calibrations.")
+        if strange := sorted(set(kinds) - set(TOTALS)):
+            raise InputError(f"epistemic.calibrations names {strange[0]!r:.60}, unknown here")
+
+    def layout(self, context: Context) -> Layout:
+        size = length(context.shapes, "epistemic.root")
+        yield "epistemic.root", Numbers((size, size), -1e30, 1e30)
+        yield "epistemic.ratio", Numbers((context.outputs,), TINY)
+        yield "epistemic.noise_share", Numbers((context.outputs,), 1e-6, 1.0 + 1e-6)
+        for method, kind in context.header["epistemic"]["calibrations"].items():
+            yield from maps.layout(f"epistemic.{method}", kind, context)
+
+    def check_numbers(self, tensors: Tensors, context: Context) -> None:
+        maps.check_knots("epistemic", tensors)
+
+    def to_file(self, part: EpistemicPart, header: Header, tensors: Tensors) -> None:
+        header["epistemic"] = {
+            "prior": part.laplace.prior,
+            "calibrations": {name: maps.name_of(own) for name, own in part.calibrations.items()},
+        }
+        tensors |= {"epistemic.root": part.laplace.root, "epistemic.ratio": part.laplace.ratio}
+        tensors["epistemic.noise_share"] = part.noise_share
+        for method, fitted in part.calibrations.items():
+            if fitted is not None:
+                tensors |= model_file.named(f"epistemic.{method}", fitted.arrays())
+
+    def from_file(self, tensors: Tensors, context: Context) -> EpistemicPart:
+        """Restore the part; refuse a matrix of another size than what the last layer reads."""
+        size = len(tensors["epistemic.root"])
+        for member in getattr(context.model, "members", ()):
+            wanted = features_of(member, math.prod(context.network_shape))
+            if size != wanted:
+                raise InputError(f"epistemic.root has {size} rows, the network asks for {wanted}")
+        kept = context.header["epistemic"]
+        laplace = Laplace(tensors["epistemic.root"], tensors["epistemic.ratio"], kept["prior"])
+        calibrations = {
+            method: maps.restored(kind, model_file.under(f"epistemic.{method}", tensors))
+            for method, kind in kept["calibrations"].items()
+        }
+        return EpistemicPart(laplace, tensors["epistemic.noise_share"], calibrations)
+
+
+EPISTEMIC = EpistemicFile()

@@ -7,7 +7,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from rdeepsense import metrics
-from rdeepsense.adaptation.corrections import AdaptedClasses, AdaptedNumbers, ClassPrior, Prior
+from rdeepsense.adaptation.choose import MOST_FEATURES
+from rdeepsense.adaptation.corrections import (
+    MOST_DIRECTIONS,
+    AdaptedClasses,
+    AdaptedNumbers,
+    ClassPrior,
+    Prior,
+)
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Calibration
@@ -32,21 +39,32 @@ from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.epistemic import EpistemicPart, Reading, compact, fit_unlike, judging
 from rdeepsense.fitting.gp import Process
-from rdeepsense.fitting.passes import Forward, Passes, Single, last_hidden
+from rdeepsense.fitting.passes import Forward, Passes, Single, hidden_size, last_hidden
 from rdeepsense.fitting.records import Candidate, Selection, TrainingReport
-from rdeepsense.fitting.records import Json as RecordJson
 from rdeepsense.fitting.spec import AfterTraining
 from rdeepsense.fitting.target import Target
 from rdeepsense.fitting.trainer import HeldOutPredictions
 from rdeepsense.guard import Guard, every
+from rdeepsense.modelfile import tensors as model_file
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.layout import (
+    COUNT,
+    FIGURE,
+    OBJECT,
+    SHORT,
+    Context,
+    FilePart,
+    Layout,
+    Numbers,
+    Record,
+    length,
+)
 from rdeepsense.modelfile.schema import (
     Json,
     Kind,
     check_fields,
-    maybe,
     number,
     several,
-    text,
     whole,
 )
 from rdeepsense.modelfile.tensors import Tensors
@@ -61,16 +79,13 @@ from rdeepsense.windowing.stream import Smoothing
 # How a model did beside simple ones on rows that no choice had seen, as its file keeps it
 # --------------------------------------------------------------------------------------------------
 
-LARGEST = 1e300
-_OBJECT = Kind(lambda value: type(value) is dict, "an object")
-_FIGURE = maybe(number(-LARGEST, LARGEST))
-_PEERS = {"rows": whole(1, 1 << 53), "records": several(_OBJECT, 10_000, least=1)}
+_PEERS = {"rows": whole(1, 1 << 53), "records": several(OBJECT, 10_000, least=1)}
 _RECORD = {
-    "target": text(9_999),
-    "method": text(9_999),
-    "figures": _OBJECT,
-    "behind": _FIGURE,
-    "behind_error": _FIGURE,
+    "target": SHORT,
+    "method": SHORT,
+    "figures": OBJECT,
+    "behind": FIGURE,
+    "behind_error": FIGURE,
 }
 
 
@@ -107,11 +122,17 @@ def check_peers(value: Json) -> None:
     check_fields(value, _PEERS, at="peers.")
     for place, one in enumerate(value["records"]):
         at = f"peers.records[{place}]."
-        check_fields(one, _RECORD, at=at)
-        check_fields(one["figures"], dict.fromkeys(one["figures"], _FIGURE), at=f"{at}figures.")
-        if strange := sorted(set(one) - set(_RECORD)):
-            raise InputError(f"{at}{strange[0]!s:.60} is unknown here")
+        check_fields(one, _RECORD, at=at, closed=True)
+        check_fields(one["figures"], dict.fromkeys(one["figures"], FIGURE), at=f"{at}figures.")
 
+
+PEERS = Record(
+    "peers",
+    "peers",
+    check=lambda value, context: check_peers(value),
+    write=lambda peers: model_file.plain(peers.to_json()),
+    read=Peers.from_json,
+)
 
 # --------------------------------------------------------------------------------------------------
 # What a model has learnt from the labels of one group, beside its frozen networks
@@ -157,45 +178,11 @@ class GroupCorrection:
             found["projection"] = self.projection
         return found
 
-    def to_json(self) -> RecordJson:
-        return {"labels": self.labels, "source": self.source}
-
-    @classmethod
-    def restored(cls, record: RecordJson, prior: AnyPrior, arrays: Tensors) -> GroupCorrection:
-        """Build what a checked model file holds."""
-        weights, covariance = arrays["weights"], arrays["covariance"]
-        state: AdaptedNumbers | AdaptedClasses
-        if isinstance(prior, Prior):
-            state = AdaptedNumbers(prior, weights, covariance, arrays["start"])
-        else:
-            state = AdaptedClasses(prior, weights, covariance)
-        return cls(state, arrays.get("projection"), record["labels"], record["source"])
-
 
 def logits_of(dist: Categorical) -> Floats:
     """Return the logits of calibrated probabilities, which are known up to a constant."""
     found: Floats = np.log(np.maximum(dist.probs, TINY))
     return found
-
-
-def prior_arrays(prior: AnyPrior) -> Tensors:
-    """Return the tensors of a prior; that of classes has none."""
-    if isinstance(prior, ClassPrior):
-        return {}
-    names = ("between", "within", "directions", "shares")
-    return {name: getattr(prior, name) for name in names}
-
-
-def prior_json(prior: AnyPrior) -> RecordJson:
-    """Return what the header says of a prior."""
-    return {"rows": prior.rows, "groups": prior.groups}
-
-
-def prior_restored(record: RecordJson, arrays: Tensors) -> AnyPrior:
-    """Build the prior of a checked model file."""
-    if not arrays:
-        return ClassPrior(float(record["rows"]), record["groups"])
-    return Prior(float(record["rows"]), **arrays, groups=record["groups"])
 
 
 def networks_digest(members: Iterable[StochasticNetwork], scales: Iterable[NDArray[Any]]) -> str:
@@ -208,6 +195,120 @@ def networks_digest(members: Iterable[StochasticNetwork], scales: Iterable[NDArr
     for array in scales:
         digest.update(np.ascontiguousarray(array, "<f8").tobytes())
     return digest.hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# File format of group corrections and their prior
+#
+# adaptation.between, .within       (directions,), of numbers alone
+# adaptation.directions, .shares    (outputs, directions), of numbers alone
+# adapted.weights                   (features, directions), of classes (features, classes)
+# adapted.covariance, .start        (directions, features, features), of classes one matrix alone
+# adapted.projection                (hidden, features - 1), where the last layer is wide
+# --------------------------------------------------------------------------------------------------
+
+LARGE = 1e30
+DIGEST = Kind(
+    lambda value: type(value) is str and len(value) == 64 and set(value) <= set("0123456789abcdef"),
+    "64 hexadecimal digits",
+)
+
+
+class AdaptationFile(FilePart[AnyPrior]):
+    name = section = "adaptation"
+
+    def check_header(self, context: Context) -> None:
+        own = {"rows": number(1e-3, 1e9), "groups": COUNT}
+        check_fields(context.header["adaptation"], own, at="adaptation.")
+
+    def layout(self, context: Context) -> Layout:
+        if context.is_classes:
+            return
+        columns, outputs = length(context.shapes, "adaptation.between"), context.outputs
+        if columns > MOST_DIRECTIONS:
+            raise InputError(f"adaptation.between has {columns} of {MOST_DIRECTIONS} directions")
+        yield "adaptation.between", Numbers((columns,), 0.0, LARGE)
+        yield "adaptation.within", Numbers((columns,), 1 / LARGE, LARGE)
+        yield "adaptation.directions", Numbers((outputs, columns), -1 - 1e-6, 1 + 1e-6)
+        yield "adaptation.shares", Numbers((outputs, columns), 0.0, 1.0)
+
+    def to_file(self, part: AnyPrior, header: Header, tensors: Tensors) -> None:
+        header["adaptation"] = model_file.plain({"rows": part.rows, "groups": part.groups})
+        if isinstance(part, Prior):
+            for name in ("between", "within", "directions", "shares"):
+                tensors[f"adaptation.{name}"] = getattr(part, name)
+
+    def from_file(self, tensors: Tensors, context: Context) -> AnyPrior:
+        kept, arrays = context.header["adaptation"], model_file.under("adaptation", tensors)
+        if not arrays:
+            return ClassPrior(float(kept["rows"]), kept["groups"])
+        return Prior(float(kept["rows"]), **arrays, groups=kept["groups"])
+
+
+class CorrectionFile(FilePart[GroupCorrection]):
+    name, section = "correction", "adapted"
+
+    def check_header(self, context: Context) -> None:
+        own = {"labels": whole(1, 1 << 53), "source": DIGEST}
+        check_fields(context.header["adapted"], own, at="adapted.")
+        if not {"adaptation", "epistemic", "architecture"} <= set(context.header):
+            raise InputError("adapted is there without what a model adapts by")
+
+    def layout(self, context: Context) -> Layout:
+        shapes, classes = context.shapes, context.is_classes
+        columns = context.outputs if classes else length(shapes, "adaptation.between")
+        size = length(shapes, "adapted.weights")
+        if size > MOST_FEATURES + 1:
+            raise InputError(
+                f"adapted.weights has {size} rows; accepted: {MOST_FEATURES + 1} at most"
+            )
+        matrices = (size, size) if classes else (columns, size, size)
+        yield "adapted.weights", Numbers((size, columns), -LARGE, LARGE)
+        yield "adapted.covariance", Numbers(matrices, -LARGE, LARGE)
+        if not classes:
+            yield "adapted.start", Numbers(matrices, -LARGE, LARGE)
+        if "adapted.projection" in shapes:
+            hidden = length(shapes, "adapted.projection")
+            yield "adapted.projection", Numbers((hidden, size - 1), -1 - 1e-6, 1 + 1e-6)
+
+    def check_numbers(self, tensors: Tensors, context: Context) -> None:
+        """Refuse matrices that are no covariances."""
+        for name in ("adapted.covariance", "adapted.start"):
+            if name not in tensors:
+                continue
+            found = tensors[name].astype(np.float64)
+            if not np.array_equal(found, np.swapaxes(found, -1, -2)):
+                raise InputError(f"{name} is not symmetric")
+            try:
+                np.linalg.cholesky(found)
+            except np.linalg.LinAlgError as error:
+                raise InputError(f"{name} is not positive definite") from error
+
+    def to_file(self, part: GroupCorrection, header: Header, tensors: Tensors) -> None:
+        header["adapted"] = {"labels": part.labels, "source": part.source}
+        tensors |= model_file.named("adapted", part.arrays())
+
+    def from_file(self, tensors: Tensors, context: Context) -> GroupCorrection:
+        """Restore the part; refuse a correction of another last layer than the network's."""
+        kept, arrays = context.header["adapted"], model_file.under("adapted", tensors)
+        weights, covariance = arrays["weights"], arrays["covariance"]
+        projection, hidden = arrays.get("projection"), hidden_size(context.model.members[0])
+        reads = len(weights) - 1 if projection is None else len(projection)
+        if reads != hidden:
+            raise InputError(
+                f"adapted.weights are for {reads} numbers, the last layer has {hidden}"
+            )
+        prior = context.parts["adaptation"]
+        state: AdaptedNumbers | AdaptedClasses
+        if isinstance(prior, Prior):
+            state = AdaptedNumbers(prior, weights, covariance, arrays["start"])
+        else:
+            assert isinstance(prior, ClassPrior)
+            state = AdaptedClasses(prior, weights, covariance)
+        return GroupCorrection(state, projection, kept["labels"], kept["source"])
+
+
+ADAPTATION, CORRECTION = AdaptationFile(), CorrectionFile()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -255,9 +356,12 @@ class Networks:
     passes: Passes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """A fitted model, whatever method it is of."""
+    """A fitted model, whatever method it is of.
+
+    `fitting.parts` lists the parts that files keep beside the networks and their calibration.
+    """
 
     method: str  # the name of the estimator
     inputs: Inputs
@@ -280,6 +384,19 @@ class Fitted:
     smoothing: Smoothing | None = None  # of decisions in a stream; None where no group was left out
     peers: Peers | None = None  # beside simple models; None where nobody compared
     unlike: CompactNovelty | None = None  # that rows are flagged by; None where rows were few
+    parts: Mapping[str, object] = field(default_factory=dict)  # those without a field of their name
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Any], **core: Any) -> Fitted:  # Any: fields of all kinds
+        """Build a model from its parts by name, and the fields that are no parts."""
+        own = {one.name for one in fields(cls)} & parts.keys()
+        others = {name: part for name, part in parts.items() if name not in own}
+        return cls(**core, **{name: parts[name] for name in own}, parts=others)
+
+    def part(self, name: str) -> object | None:
+        """Return a part by its name; None where the model has none."""
+        found: object = vars(self).get(name, self.parts.get(name))
+        return found
 
     @property
     def networks(self) -> Networks:

@@ -19,7 +19,11 @@ from rdeepsense._progress import Progress
 from rdeepsense.arrays import Floats
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import Categorical, Gaussian, concatenate
-from rdeepsense.errors import require
+from rdeepsense.errors import InputError, require
+from rdeepsense.modelfile import tensors as model_file
+from rdeepsense.modelfile.container import Header
+from rdeepsense.modelfile.layout import Context, Layout, Numbers, length
+from rdeepsense.modelfile.tensors import Tensors
 
 # --------------------------------------------------------------------------------------------------
 # Fitted Gaussian processes: tensors and prediction formulas
@@ -88,7 +92,7 @@ class ExactGP(GP):
     def conditioned(cls, prior: GP, x: Tensor, y: Tensor, weight: Tensor) -> ExactGP:
         root = factor(prior.kernel(x, x) + torch.diag(prior.noise / weight))
         alpha = torch.cholesky_solve(y, root)
-        return cls(prior.lengths, prior.scale, prior.noise, x, root, alpha)
+        return cls(prior.lengths, prior.scale, prior.noise, x=x, root=root, alpha=alpha)
 
     def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
         across = self.kernel(self.x, x)
@@ -500,3 +504,52 @@ class Process:
         half = np.random.default_rng(0).standard_normal((LATENT_DRAWS // 2, 1, self.classes))
         draws = torch.from_numpy(np.concatenate([half, -half]))  # pairs have the right mean
         return Categorical((mean + var.sqrt() * draws).softmax(-1).mean(0).numpy())
+
+
+# --------------------------------------------------------------------------------------------------
+# File format of a Gaussian process: the header field method and the tensors gp.*
+# --------------------------------------------------------------------------------------------------
+
+DOUBLE = "f8"
+
+
+def process_layout(context: Context) -> Layout:
+    """Name the tensors of a process."""
+    (features,), outputs, shapes = context.network_shape[:1], context.outputs, context.shapes
+    yield "gp.lengths", Numbers((features,), 1e-30, 1e30, DOUBLE)
+    yield "gp.scale", Numbers((), 1e-30, 1e30, DOUBLE)
+    yield "gp.noise", Numbers((), 0.0, 1e30, DOUBLE)
+    if context.header["method"] == "exact":
+        rows = length(shapes, "gp.x")
+        yield "gp.x", Numbers((rows, features), -1e100, 1e100, DOUBLE)
+        yield "gp.root", Numbers((rows * (rows + 1) // 2,), -1e30, 1e30, DOUBLE)
+        yield "gp.alpha", Numbers((rows, outputs), -1e30, 1e30, DOUBLE)
+        return
+    points = length(shapes, "gp.inducing")
+    roots = length(shapes, "gp.root")
+    if roots not in (1, outputs):
+        raise InputError(f"gp.root has {roots} matrices, not 1 or {outputs}")
+    yield "gp.inducing", Numbers((points, features), -1e100, 1e100, DOUBLE)
+    yield "gp.prior_root", Numbers((points, points), -1e30, 1e30, DOUBLE)
+    yield "gp.mean", Numbers((points, outputs), -1e30, 1e30, DOUBLE)
+    yield "gp.root", Numbers((roots, points, points), -1e30, 1e30, DOUBLE)
+
+
+def write_process(process: Process, header: Header, tensors: Tensors) -> None:
+    """Add a process to what its file will hold."""
+    header["method"] = process.method
+    arrays = {name: value.numpy() for name, value in process.gp.arrays().items()}
+    tensors |= model_file.named("gp", arrays)
+
+
+def read_process(tensors: Tensors, context: Context) -> Process:
+    """Build the process that a file holds, and take its arrays out of `tensors`."""
+    arrays, method = model_file.under("gp", tensors), context.header["method"]
+    for name in arrays:
+        del tensors[f"gp.{name}"]
+    held = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    restored = MODELS[method].restored(held)
+    # A tensor that is still a part of the file's bytes would keep all of them.
+    parts = {name: value.clone() for name, value in vars(restored).items() if value is held[name]}
+    classes = context.outputs if context.is_classes else None
+    return Process(replace(restored, **parts), method, classes)

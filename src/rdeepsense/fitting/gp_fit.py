@@ -60,7 +60,9 @@ def fit_process(
     scaler = Scaler.of_table(rows.X, part.index, part.weight, rows.encoding)
     target_scaler = target.scaler(rows.y, part, None if target.is_classes else "standard")
     warn_of_columns(rows, scaler, names, target, target_scaler, heavy_tailed=False)
-    process, training = _learn(spec, kind, rows, target, scaler, target_scaler)
+    process, training = _learn(
+        spec, kind, rows, target=target, scaler=scaler, target_scaler=target_scaler
+    )
     held = rows.validation
     X, y = rows.held_out
     dist = target.in_units(process.predict(X, scaler, spec.device), target_scaler)
@@ -70,16 +72,16 @@ def fit_process(
         fitted_calibration = calibration.fit(spec.after.calibration, dist, y, held.relative_weight)
     inputs = inputs_of(rows, names, missing, scaler)
     fitted = Fitted(
-        spec.method,
-        inputs,
-        target,
-        target_scaler,
-        process,
-        fitted_calibration,
-        replace(training, constant_inputs=inputs.constant),
-        None,
-        score(held_out, fitted_calibration),
-        keep(held_out, spec.after, rows.seed, rows.encoding),
+        method=spec.method,
+        inputs=inputs,
+        target=target,
+        target_scaler=target_scaler,
+        model=process,
+        calibration=fitted_calibration,
+        training=replace(training, constant_inputs=inputs.constant),
+        selection=None,
+        scores=score(held_out, fitted_calibration),
+        kept_rows=keep(held_out, spec.after, rows.seed, rows.encoding),
         guard=guard_for(rows, target, target_scaler),
     )
     return with_conformal(fitted, rows, spec.device)

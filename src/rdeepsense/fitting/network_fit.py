@@ -98,7 +98,7 @@ def left_out_streams(
         phi = last_hidden(fold.network, forward, fold.X, layer.projection)
         dist = fold.dist if calibration is None else calibration.apply(fold.dist)
         rows = float(fold.trained_on.weight.sum())
-        streams += group_streams(layer, rows, phi, dist, fold.y, fold.group, unit)
+        streams += group_streams(layer, rows, phi, dist=dist, y=fold.y, group=fold.group, unit=unit)
     return streams
 
 
@@ -223,13 +223,13 @@ def _calibrated(
         X = rows.X[hidden.index]
         folds.append(
             LeftOutFold(
-                network,
-                part[fold != number],
-                hidden,
-                trainer.predict([network], X, scaler),
-                X,
-                rows.y[hidden.index],
-                rows.groups[hidden.index],
+                network=network,
+                trained_on=part[fold != number],
+                hidden=hidden,
+                dist=trainer.predict([network], X, scaler),
+                X=X,
+                y=rows.y[hidden.index],
+                group=rows.groups[hidden.index],
             )
         )
     forward = Forward(trainer.input_scaler, trainer.spec.device, rows.seed)
@@ -243,7 +243,9 @@ def _calibrated(
     kind = trainer.spec.after.calibration
     assert kind is not None
     group = left_out.joined("group")
-    fitted = calibration.fit(kind, held_out.dist, y, held_out.weight, group, free)
+    fitted = calibration.fit(
+        kind, held_out.dist, y, weight=held_out.weight, groups=group, freedom=free
+    )
     return replace(trained, held_out=held_out, calibration=fitted, left_out=left_out)
 
 
@@ -272,9 +274,9 @@ def fit_networks(
         rows,
         trainer.input_scaler,
         names,
-        target,
-        trained.target_scaler,
-        head_named(trained.candidate.likelihood).heavy_tailed,
+        target=target,
+        targets=trained.target_scaler,
+        heavy_tailed=head_named(trained.candidate.likelihood).heavy_tailed,
     )
     forward = Forward(trainer.input_scaler, spec.device, rows.seed)
     epistemic = None
@@ -283,12 +285,12 @@ def fit_networks(
             trained.networks[0],
             forward,
             rows.X,
-            trained.trained_on,
-            trained.held_out,
-            target,
-            trained.target_scaler,
-            spec.after.calibration,
-            trained.left_out,
+            trained_on=trained.trained_on,
+            held_out=trained.held_out,
+            target=target,
+            target_scaler=trained.target_scaler,
+            kind=spec.after.calibration,
+            left_out=trained.left_out,
         )
     adaptation, rates = None, None
     if epistemic is not None and trained.left_out is not None:
@@ -310,23 +312,23 @@ def fit_networks(
     inputs = inputs_of(rows, names, missing, trainer.input_scaler)
     guard = guard_for(rows, target, trained.target_scaler)
     fitted = Fitted(
-        spec.method,
-        inputs,
-        target,
-        trained.target_scaler,
-        Networks(
+        method=spec.method,
+        inputs=inputs,
+        target=target,
+        target_scaler=trained.target_scaler,
+        model=Networks(
             trained.networks,
             trained.candidate,
             trainer.spec.architecture,
             spec.input_drop_prob,
             spec.passes,
         ),
-        trained.calibration,
-        replace(training, constant_inputs=inputs.constant),
-        trained.selection,
-        score(trained.held_out, trained.calibration),
-        keep(trained.held_out, spec.after, rows.seed, rows.encoding),
-        epistemic,
+        calibration=trained.calibration,
+        training=replace(training, constant_inputs=inputs.constant),
+        selection=trained.selection,
+        scores=score(trained.held_out, trained.calibration),
+        kept_rows=keep(trained.held_out, spec.after, rows.seed, rows.encoding),
+        epistemic=epistemic,
         guard=guard,
         adaptation=adaptation,
         rates=rates,

@@ -14,6 +14,18 @@ from rdeepsense.arrays import Floats
 from rdeepsense.data.findings import Finding
 from rdeepsense.errors import InputError
 from rdeepsense.heads import head_named
+from rdeepsense.modelfile.layout import COUNT, FIGURE, OBJECT, SHORT, TEXTS
+from rdeepsense.modelfile.schema import (
+    FLAG,
+    Kind,
+    check_fields,
+    choice,
+    either,
+    maybe,
+    several,
+    whole,
+)
+from rdeepsense.modelfile.tensors import Header
 
 # --------------------------------------------------------------------------------------------------
 # Candidates of a search: heads, alphas and drop probabilities
@@ -321,12 +333,119 @@ class Selection:
         lengths, tried = value.get("lengths"), value.get("architectures")
         second = value.get("second")
         return cls(
-            value["by"],
-            value["how"],
-            value["chosen"],
-            tuple(Trial.from_json(trial) for trial in value["trials"]),
-            None if lengths is None else tuple(TriedLength(**length) for length in lengths),
-            None if tried is None else tuple(TriedArchitecture.from_json(one) for one in tried),
-            None if second is None else Second.from_json(second),
-            value.get("cut", False),
+            by=value["by"],
+            how=value["how"],
+            chosen=value["chosen"],
+            trials=tuple(Trial.from_json(trial) for trial in value["trials"]),
+            lengths=None if lengths is None else tuple(TriedLength(**length) for length in lengths),
+            architectures=None
+            if tried is None
+            else tuple(TriedArchitecture.from_json(one) for one in tried),
+            second=None if second is None else Second.from_json(second),
+            cut=value.get("cut", False),
         )
+
+
+# --------------------------------------------------------------------------------------------------
+# The records in a model file: training, validation_scores and selection
+# --------------------------------------------------------------------------------------------------
+
+SHARE = Kind(lambda value: type(value) in (int, float) and 0 <= value < 1, "a number in [0, 1)")
+DROP_PROBS = either(SHARE, several(SHARE, 10_000))
+TRAINING = {
+    "seed": whole(0, 2**32 - 1),
+    "rows": COUNT,
+    "validation_rows": COUNT,
+    "validated": SHORT,
+}
+TRAINING_OPTIONAL = {
+    "teacher": SHORT,
+    "constant_inputs": TEXTS,
+    "budget": OBJECT,
+    "findings": several(OBJECT, 10_000),
+}
+FINDING = {
+    "code": SHORT,
+    "severity": choice("info", "warning", "error"),
+    "message": SHORT,
+    "columns": TEXTS,
+    "cure": SHORT,
+    "option": SHORT,
+}
+SELECTION = {
+    "by": choice("nll", "deviation_area"),
+    "how": SHORT,
+    "chosen": COUNT,
+    "trials": several(OBJECT, 10_000, least=1),
+}
+SELECTION_OPTIONAL = {
+    **dict.fromkeys(("lengths", "architectures"), maybe(several(OBJECT, 10_000))),
+    "second": OBJECT,
+    "cut": FLAG,
+}
+TRIAL = {
+    "likelihood": SHORT,
+    "alpha": SHARE,
+    "drop_prob": DROP_PROBS,
+    "nll": FIGURE,
+    "deviation_area": FIGURE,
+    "calibration": FIGURE,
+    "best_step": COUNT,
+}
+LENGTH = {"steps": COUNT, "nll": FIGURE}
+TRIED = {
+    "name": SHORT,
+    "arguments": OBJECT,
+    "parameters": COUNT,
+    "nll": FIGURE,
+    "chosen": FLAG,
+}
+BEHIND = {"difference": FIGURE, "standard_error": FIGURE}
+SECOND = {"trial": COUNT, "behind": OBJECT}
+NEED = dict.fromkeys(("flash", "ram", "multiply_adds"), COUNT)
+NEEDED = Kind(
+    lambda value: (
+        type(value) is dict
+        and value.keys() == NEED.keys()
+        and all(NEED[name].accepts(one) for name, one in value.items())
+    ),
+    f"an object of whole numbers: {', '.join(NEED)}",
+)
+RECORDS: dict[str, tuple[Mapping[str, Kind], Mapping[str, Kind]]] = {  # required and optional
+    "trials": (TRIAL, {}),
+    "lengths": (LENGTH, {}),
+    "architectures": (TRIED, {"behind": maybe(OBJECT), "need": NEEDED}),
+}
+
+
+def check_records(header: Header) -> None:
+    """Refuse records of training and selection that are garbled or contradict each other."""
+    check_fields(header["training"], TRAINING, TRAINING_OPTIONAL, "training.")
+    for place, finding in enumerate(header["training"].get("findings", ())):
+        check_fields(finding, FINDING, at=f"training.findings[{place}].", closed=True)
+    scores = header["validation_scores"]
+    check_fields(scores, dict.fromkeys(scores, FIGURE), at="validation_scores.")
+    selection = header["selection"]
+    if selection is None:
+        return
+    check_fields(selection, SELECTION, SELECTION_OPTIONAL, "selection.")
+    for name, (required, optional) in RECORDS.items():
+        for number_of, record in enumerate(selection.get(name) or ()):
+            at = f"selection.{name}[{number_of}]."
+            check_fields(record, required, optional, at, closed=True)
+            if record.get("behind") is not None:
+                check_fields(record["behind"], BEHIND, at=f"{at}behind.", closed=True)
+    tried = selection.get("architectures") or ()
+    if len({"need" in one for one in tried}) > 1:
+        raise InputError("selection.architectures has a need for some and not for all")
+    numbers = {"chosen": selection["chosen"]}
+    if "second" in selection:
+        check_fields(selection["second"], SECOND, at="selection.second.")
+        behind = selection["second"]["behind"]
+        check_fields(behind, BEHIND, at="selection.second.behind.", closed=True)
+        numbers["second.trial"] = selection["second"]["trial"]
+    for name, value in numbers.items():
+        if value >= len(selection["trials"]):
+            raise InputError(
+                f"selection.{name} = {value} is none of {len(selection['trials'])} trials"
+            )

@@ -746,14 +746,14 @@ def _held_out(trainer: Trainer) -> TrainedModel:
             board.judged.append(judgement)
             report = trainer.report(record, schedule, own, train.total, len(held))
             trained = TrainedModel(
-                candidate,
-                tuple(networks[own]),
-                scaler,
-                rows.train,
-                held_out,
-                judgement.calibration,
-                report,
-                Length.of(schedule, train.total),
+                candidate=candidate,
+                networks=tuple(networks[own]),
+                target_scaler=scaler,
+                trained_on=rows.train,
+                held_out=held_out,
+                calibration=judgement.calibration,
+                training=report,
+                length=Length.of(schedule, train.total),
             )
             options.append((trained, schedule))
     if len(options) == 1 and not trainer.spec.open_architecture:
@@ -853,15 +853,15 @@ def _cross_validated(trainer: Trainer, length: Length | None) -> TrainedModel:
         details = {**report.details, "few_rows": folds.shrinkage.to_json()}
         report = replace(report, details=details)
     return TrainedModel(
-        candidate,
-        tuple(networks),
-        scaler,
-        part,
-        folds.held_out,
-        calibration,
-        replace(report, validated=how),
-        lengths.best,
-        replace(board.selection(how), lengths=tuple(lengths.tried)),
+        candidate=candidate,
+        networks=tuple(networks),
+        target_scaler=scaler,
+        trained_on=part,
+        held_out=folds.held_out,
+        calibration=calibration,
+        training=replace(report, validated=how),
+        length=lengths.best,
+        selection=replace(board.selection(how), lengths=tuple(lengths.tried)),
         by_fold=(fold, tuple(folds.networks)),
     )
 

@@ -8,7 +8,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,8 @@ import torch
 from torch import nn
 
 from rdeepsense import __version__
-from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Floats
-from rdeepsense.calibration import KINDS, Calibration
-from rdeepsense.calibration.conformal import Conformal
-from rdeepsense.compact_novelty import CompactNovelty
+from rdeepsense.calibration import maps
 from rdeepsense.data.checks import KEPT
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.distributions import AnyDistribution, Categorical
@@ -29,42 +26,24 @@ from rdeepsense.dropout import StochasticNetwork, convert
 from rdeepsense.encoding import encoding_of
 from rdeepsense.errors import InputError, RDeepSenseError
 from rdeepsense.fitting.description import (
-    check_adapted_size,
     check_header,
     check_tensors,
     example_shape,
     known_architecture,
-    missing_of,
-    network_shape_of,
-    shape_of,
 )
-from rdeepsense.fitting.epistemic import EpistemicPart
-from rdeepsense.fitting.fitted import (
-    Fitted,
-    GroupCorrection,
-    Inputs,
-    Networks,
-    Peers,
-    prior_arrays,
-    prior_json,
-    prior_restored,
-)
-from rdeepsense.fitting.gp import MODELS, ExactGP, Process
-from rdeepsense.fitting.passes import Passes, Sampled, hidden_size
+from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
+from rdeepsense.fitting.gp import ExactGP, Process, read_process, write_process
+from rdeepsense.fitting.parts import PARTS, missing_of
+from rdeepsense.fitting.passes import Passes, Sampled
 from rdeepsense.fitting.records import Candidate, Selection, TrainingReport
-from rdeepsense.fitting.target import Target, target_from_json
-from rdeepsense.guard import Guard
+from rdeepsense.fitting.target import target_from_json
 from rdeepsense.heads import head_named
 from rdeepsense.link import Softmax
 from rdeepsense.modelfile import tensors as model_file
-from rdeepsense.modelfile.tensors import Header, Tensors, tupled
+from rdeepsense.modelfile.layout import Context
+from rdeepsense.modelfile.tensors import Header, Tensors
 from rdeepsense.networks import Architecture, Own, name_of
 from rdeepsense.networks.base import built
-from rdeepsense.uncertainty import Laplace
-from rdeepsense.uncertainty.laplace import features_of
-from rdeepsense.uncertainty.novelty import Novelty
-from rdeepsense.windowing.recipe import Recipe
-from rdeepsense.windowing.stream import Smoothing
 
 # --------------------------------------------------------------------------------------------------
 # A few rows through a model that was just loaded: it must answer them with numbers
@@ -190,9 +169,6 @@ def read_networks(
         except RuntimeError as error:
             raise InputError(f"the network does not fit the file's weights: {error}") from error
         members.append(member.eval())
-        _check_laplace(header, tensors, member, shape)
-    if "adapted" in header:
-        check_adapted_size(tensors, hidden_size(members[0]))
     return Networks(tuple(members), candidate, architecture, saved["input_drop_prob"], passes)
 
 
@@ -242,17 +218,6 @@ def _member(
         raise InputError(f"the network does not take rows of shape {shape}: {error}") from error
 
 
-def _check_laplace(
-    header: Header, tensors: Tensors, member: StochasticNetwork, shape: tuple[int, ...]
-) -> None:
-    """Refuse a matrix of another size than what the last layer reads."""
-    if "epistemic" not in header:
-        return
-    size, wanted = len(tensors["epistemic.root"]), features_of(member, math.prod(shape))
-    if size != wanted:
-        raise InputError(f"epistemic.root has {size} rows, the network asks for {wanted}")
-
-
 # --------------------------------------------------------------------------------------------------
 # Writing a fitted model to a file and reading it back. Nothing in a file is executed
 # --------------------------------------------------------------------------------------------------
@@ -272,7 +237,7 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         "target_names": model_file.plain(fitted.target.names),
         "target_units": model_file.plain(fitted.target.units),
         "feature_units": model_file.plain(fitted.inputs.units),
-        "calibration": _kind(fitted.calibration),
+        "calibration": maps.name_of(fitted.calibration),
         "training": model_file.plain(fitted.training.to_json()),
         "selection": None
         if fitted.selection is None
@@ -297,42 +262,17 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
         tensors |= fitted.inputs.encoding.arrays()
     if fitted.calibration is not None:
         tensors |= model_file.named("calibration", fitted.calibration.arrays())
-    if fitted.conformal is not None:
-        tensors["conformal.scores"] = fitted.conformal.scores
-        tensors["conformal.group"] = fitted.conformal.group
-        header["conformal_groups"] = list(fitted.conformal.labels)
-        if fitted.conformal.new_group:
-            header["conformal_new_group"] = True
-    if fitted.novelty is not None:
-        tensors |= model_file.named("novelty", vars(fitted.novelty))
-    if fitted.unlike is not None:
-        tensors |= model_file.named("unlike", fitted.unlike.stored())
-    if fitted.guard is not None:
-        tensors |= model_file.named("guard", fitted.guard.arrays())
-    if len(fitted.kept_rows[0]):
-        tensors["rows.X"], tensors["rows.y"] = fitted.kept_rows
+    own = [(part, fitted.part(part.name)) for part in PARTS]
+    for part, held in own:
+        if held is not None and part.before_model:
+            part.to_file(held, header, tensors)
     if isinstance(fitted.model, Process):
-        header["method"] = fitted.model.method
-        arrays = fitted.model.gp.arrays()
-        tensors |= model_file.named("gp", {name: value.numpy() for name, value in arrays.items()})
+        write_process(fitted.model, header, tensors)
     else:
         write_networks(fitted.model, fitted.target.outputs, header, tensors)
-    if fitted.epistemic is not None:
-        _write_epistemic(fitted.epistemic, header, tensors)
-    if fitted.adaptation is not None:
-        header["adaptation"] = model_file.plain(prior_json(fitted.adaptation))
-        tensors |= model_file.named("adaptation", prior_arrays(fitted.adaptation))
-    if fitted.rates is not None:
-        header["live"] = model_file.plain(asdict(fitted.rates))
-    if fitted.correction is not None:
-        header["adapted"] = fitted.correction.to_json()
-        tensors |= model_file.named("adapted", fitted.correction.arrays())
-    if fitted.recipe is not None:
-        header["windows"] = fitted.recipe.to_json()
-    if fitted.smoothing is not None:
-        header["smoothing"] = asdict(fitted.smoothing)
-    if fitted.peers is not None:
-        header["peers"] = model_file.plain(fitted.peers.to_json())
+    for part, held in own:
+        if held is not None and not part.before_model:
+            part.to_file(held, header, tensors)
     # What reading would refuse is refused here, before anything is written.
     check_header(json.loads(json.dumps(header)))
     check_tensors(header, {name: np.asarray(array) for name, array in tensors.items()})
@@ -348,21 +288,20 @@ def restore(
     the model is tried.
     """
     target = target_from_json(header["target"])
-    check_tensors(header, tensors)
-    names, shape = header["feature_names"], shape_of(header)
+    context = check_tensors(header, tensors)
+    names = header["feature_names"]
     model: Process | Networks
     if passes is None:
-        model = _process(header, _taken("gp", tensors), target)
+        model = read_process(tensors, context)
     else:
-        shapes = {name: array.shape for name, array in tensors.items()}
-        model = read_networks(header, tensors, network_shape_of(header, shapes), passes, network)
+        model = read_networks(header, tensors, context.network_shape, passes, network)
     kept = {name: array.copy() for name, array in tensors.items()}
     tensors.clear()
     encoding = None
     if "encoding" in header:
         encoding = encoding_of(header["encoding"], header["features"], kept)
     inputs = Inputs(
-        shape,
+        context.shape,
         None if names is None else tuple(names),
         missing_of(header),
         Scaler(kept["input.shift"], kept["input.scale"], encoding=encoding),
@@ -371,51 +310,32 @@ def restore(
     scaler = None
     if "target.shift" in kept:
         scaler = Scaler(kept["target.shift"], kept["target.scale"])
-    conformal = None
-    if "conformal.scores" in kept:
-        groups = tuple(header["conformal_groups"])
-        is_new = header.get("conformal_new_group", False)
-        conformal = Conformal(
-            **model_file.under("conformal", kept), labels=groups, new_group=is_new
-        )
-    density, unlike = (model_file.under(name, kept) for name in ("novelty", "unlike"))
-    guard = model_file.under("guard", kept)
-    adaptation, correction, rates = None, None, None
-    if "live" in header:
-        rates = Rates(**{name: tupled(value) for name, value in header["live"].items()})
-    if "adaptation" in header:
-        adaptation = prior_restored(header["adaptation"], model_file.under("adaptation", kept))
-        if "adapted" in header:
-            learnt = model_file.under("adapted", kept)
-            correction = GroupCorrection.restored(header["adapted"], adaptation, learnt)
     selection = header["selection"]
-    nothing = (np.empty((0, *inputs.shape)), np.empty(0))
-    fitted = Fitted(
-        header["estimator"],
-        inputs,
-        target,
-        scaler,
-        model,
-        _calibration(header["calibration"], model_file.under("calibration", kept)),
-        TrainingReport.from_json(header["training"]),
-        Selection.from_json(selection) if selection else None,
-        {k: math.nan if v is None else v for k, v in header["validation_scores"].items()},
-        (kept.get("rows.X", nothing[0]), kept.get("rows.y", nothing[1])),
-        _epistemic(header, kept),
-        conformal,
-        Novelty(**density) if density else None,
-        Guard(**guard) if guard else None,
-        adaptation,
-        correction,
-        rates,
-        Recipe.from_json(header["windows"]) if "windows" in header else None,
-        Smoothing.from_json(header["smoothing"]) if "smoothing" in header else None,
-        Peers.from_json(header["peers"]) if "peers" in header else None,
-        CompactNovelty.restored(unlike) if unlike else None,
+    fitted = Fitted.of(
+        _parts(kept, replace(context, model=model)),
+        method=header["estimator"],
+        inputs=inputs,
+        target=target,
+        target_scaler=scaler,
+        model=model,
+        calibration=maps.restored(header["calibration"], model_file.under("calibration", kept)),
+        training=TrainingReport.from_json(header["training"]),
+        selection=Selection.from_json(selection) if selection else None,
+        scores={k: math.nan if v is None else v for k, v in header["validation_scores"].items()},
     )
     fitted = fitted.described(*(header.get(name) for name in KEPT))
     try_model(fitted)
     return fitted
+
+
+def _parts(tensors: Tensors, context: Context) -> dict[str, Any]:
+    """Restore the parts in their order: a later one may need an earlier one."""
+    for part in PARTS:
+        there = part.is_in(context.header, context.shapes)
+        found = part.from_file(tensors, context) if there else part.absent(context)
+        if found is not None:
+            context.parts[part.name] = found
+    return context.parts
 
 
 def check_network(header: Header, network: nn.Module | None) -> None:
@@ -424,60 +344,3 @@ def check_network(header: Header, network: nn.Module | None) -> None:
         check_own(header["architecture"], network)
     elif network is not None:
         raise InputError("a Gaussian process has no network; leave out network=")
-
-
-def _taken(prefix: str, tensors: Tensors) -> Tensors:
-    """Take the tensors under a prefix out of the others."""
-    found = model_file.under(prefix, tensors)
-    for name in found:
-        del tensors[f"{prefix}.{name}"]
-    return found
-
-
-def _process(header: Header, arrays: Tensors, target: Target) -> Process:
-    held = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    restored = MODELS[header["method"]].restored(held)
-    # A tensor that is still a part of the file's bytes would keep all of them.
-    parts = {name: value.clone() for name, value in vars(restored).items() if value is held[name]}
-    gp = replace(restored, **parts)
-    return Process(gp, header["method"], target.outputs if target.is_classes else None)
-
-
-def _write_epistemic(epistemic: EpistemicPart, header: Header, tensors: Tensors) -> None:
-    laplace = epistemic.laplace
-    calibrations = epistemic.calibrations
-    header["epistemic"] = {
-        "prior": laplace.prior,
-        "calibrations": {method: _kind(fitted) for method, fitted in calibrations.items()},
-    }
-    tensors |= {"epistemic.root": laplace.root, "epistemic.ratio": laplace.ratio}
-    tensors["epistemic.noise_share"] = epistemic.noise_share
-    for method, fitted in calibrations.items():
-        if fitted is not None:
-            tensors |= model_file.named(f"epistemic.{method}", fitted.arrays())
-
-
-def _epistemic(header: Header, tensors: Tensors) -> EpistemicPart | None:
-    """Read the epistemic part; files of the first versions have none."""
-    if "epistemic" not in header:
-        return None
-    kept = header["epistemic"]
-    laplace = Laplace(tensors["epistemic.root"], tensors["epistemic.ratio"], kept["prior"])
-    calibrations = {
-        method: _calibration(kind, model_file.under(f"epistemic.{method}", tensors))
-        for method, kind in kept["calibrations"].items()
-    }
-    return EpistemicPart(laplace, tensors["epistemic.noise_share"], calibrations)
-
-
-def _kind(calibration: Calibration | None) -> str | None:
-    """Return the name that a file has for a kind of calibration."""
-    if calibration is None:
-        return None
-    return next(name for name, kind in KINDS.items() if type(calibration) is kind)
-
-
-def _calibration(kind: str | None, arrays: Tensors) -> Calibration | None:
-    if kind is None:
-        return None
-    return KINDS[kind](**{k: v.item() if v.ndim == 0 else v for k, v in arrays.items()})

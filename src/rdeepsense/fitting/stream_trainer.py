@@ -87,7 +87,18 @@ class ParquetRows(FitRows):
         held = counted(*validation)
         aside = None if split.aside is None else encoded(split.aside)
         return cls(
-            X, y, sample, sample, *validation, held, None, not given, split.seed, aside, split
+            X=X,
+            y=y,
+            rows=sample,
+            train=sample,
+            X_val=validation[0],
+            y_val=validation[1],
+            validation=held,
+            labels=None,
+            split_off=not given,
+            seed=split.seed,
+            aside=aside,
+            split=split,
         )
 
 
@@ -137,10 +148,10 @@ class StreamTrainer(Trainer):
             self._split.memory,
             total,
             batch,
-            4 * len(columns.inputs) + (8 if scaler is None else 4 * len(columns.targets)),
-            sum(table.bytes[name] for name in columns.all),
-            max(group.rows for group in table.groups),
-            reader_count(),
+            row=4 * len(columns.inputs) + (8 if scaler is None else 4 * len(columns.targets)),
+            raw=sum(table.bytes[name] for name in columns.all),
+            group=max(group.rows for group in table.groups),
+            readers=reader_count(),
         )
 
     def _input_scaler(self, part: Part) -> Scaler:
@@ -181,7 +192,14 @@ def opened(
             x[at : at + count], y[at : at + count] = reader(number)
             at += count
         return Rows(x.to(device), y.to(device))
-    windows = Windows(counts, reader, len(x), split.seed, reader_count(), device.type == "cuda")
+    windows = Windows(
+        counts,
+        reader,
+        len(x),
+        seed=split.seed,
+        readers=reader_count(),
+        pinned=device.type == "cuda",
+    )
     said = f"{split.table.description()}\n{split.columns} {len(x)}"
     return StreamedRows(x, y, windows=windows, description=said)
 

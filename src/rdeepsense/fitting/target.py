@@ -220,7 +220,7 @@ def warn_of_columns(
         flat = tuple(k for k, column in enumerate(numbers) if column in inputs.flat)
         inputs = Scaler(inputs.shift[: len(numbers)], inputs.scale[: len(numbers)], flat)
     if X.shape[-1]:
-        _warn("X", said, X, inputs, inputs.scale, MEND_INPUT)
+        _warn("X", said, X, inputs, std=inputs.scale, mend=MEND_INPUT)
     if targets is None:
         return
     y = rows.y.reshape(len(rows.y), -1)
@@ -230,7 +230,7 @@ def warn_of_columns(
         said = [repr(name) for name in target.names]
     # Rows far out among those that validate are seen by the calibration.
     std = np.maximum(targets.scale, np.maximum(_std(y), _std(held)))
-    _warn("y", said, y, targets, std, None if heavy_tailed else MEND_TARGET)
+    _warn("y", said, y, targets, std=std, mend=None if heavy_tailed else MEND_TARGET)
 
 
 def _warn_of_levels(rows: FitRows, said: Sequence[str]) -> None:

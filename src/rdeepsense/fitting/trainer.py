@@ -352,10 +352,10 @@ class Trainer:
             networks,
             spec.scoring_rule(alphas),
             rows,
-            held,
-            schedule,
-            self._checkpoint(group, folds, schedule),
-            f"{self.about}training"
+            held=held,
+            schedule=schedule,
+            checkpoint=self._checkpoint(group, folds, schedule),
+            title=f"{self.about}training"
             if len(networks) == 1
             else f"{self.about}training {len(networks)} networks",
         )
@@ -386,7 +386,15 @@ class Trainer:
             self._display = progress_for(self.spec.verbose)
         decay, display = self.spec.weight_decay, self._display
         return train_networks(
-            networks, rule, decay, rows, held, schedule, checkpoint, title=title, display=display
+            networks,
+            rule,
+            decay,
+            rows=rows,
+            validation=held,
+            schedule=schedule,
+            checkpoint=checkpoint,
+            title=title,
+            display=display,
         )
 
     def _checkpoint(

@@ -30,9 +30,17 @@ class Kind(NamedTuple):
 
 
 def check_fields(
-    values: Json, required: Mapping[str, Kind], optional: Mapping[str, Kind] = {}, at: str = ""
+    values: Json,
+    required: Mapping[str, Kind],
+    optional: Mapping[str, Kind] = {},
+    at: str = "",
+    *,
+    closed: bool = False,
 ) -> None:
-    """Refuse an object that lacks a field, or has one of another kind; others are left alone."""
+    """Refuse an object that lacks a field, or has one of another kind.
+
+    Other fields are left alone, or refused where the object is `closed`.
+    """
     if type(values) is not dict:
         raise InputError(f"{at.rstrip('.')} = {values!r:.60} is garbled; it must be an object")
     for name, kind in {**required, **optional}.items():
@@ -43,6 +51,8 @@ def check_fields(
             raise InputError(
                 f"{at}{name} = {values[name]!r:.60} is garbled; it must be {kind.words}"
             )
+    if closed and (strange := sorted(values.keys() - required.keys() - optional.keys())):
+        raise InputError(f"{at}{strange[0]!s:.60} is unknown here")
 
 
 def whole(least: int, most: int) -> Kind:

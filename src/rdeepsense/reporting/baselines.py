@@ -20,7 +20,8 @@ from rdeepsense.comparison.baselines import HistBoosted
 from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian
 from rdeepsense.errors import RDeepSenseError
 from rdeepsense.estimators.loading import Estimator
-from rdeepsense.fitting.fitted import LARGEST, PeerRecord, Peers
+from rdeepsense.fitting.fitted import PeerRecord, Peers
+from rdeepsense.modelfile.layout import LARGEST_FIGURE
 from rdeepsense.pages.html import TextTable
 from rdeepsense.reporting.figures import SHARES, with_error
 from rdeepsense.reporting.inputs import sample
@@ -195,7 +196,7 @@ def _trees(
 def _nll(dist: AnyDistribution, y: NDArray[Any]) -> Floats:
     truth = dist.encode(y) if isinstance(dist, Categorical) else np.asarray(y, np.float64)
     nll = np.asarray(-dist.log_prob(truth), np.float64)
-    return np.clip(np.nan_to_num(nll, nan=LARGEST), -LARGEST, LARGEST)
+    return np.clip(np.nan_to_num(nll, nan=LARGEST_FIGURE), -LARGEST_FIGURE, LARGEST_FIGURE)
 
 
 def _finite(value: float | None) -> float | None:
