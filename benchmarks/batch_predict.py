@@ -180,11 +180,11 @@ def shares(model: Path, source: Path) -> dict[str, float]:
     """Time the parts of `predict` one after the other, in one thread, on the first file."""
     import io
 
-    from rdeepsense.predict.columns import Wanted
+    from rdeepsense.predict.columns import OutputColumns
     from rdeepsense.predict.folder import ParquetSink, as_table, batches_of, rows_of
     from rdeepsense.predict.plan import Preparation
 
-    plan = Preparation(str(model), Wanted(further=()), "auto", 10**9).plan()
+    plan = Preparation(str(model), OutputColumns(further=()), "auto", 10**9).plan()
     answers, sink = plan.answers(), ParquetSink(io.BytesIO())
     seconds = {"reading": 0.0, "rows": 0.0, "arithmetic": 0.0, "writing": 0.0}
     with pq.ParquetFile(sorted(source.glob("*.parquet"))[0], pre_buffer=False) as file:

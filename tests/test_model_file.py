@@ -147,6 +147,6 @@ def test_names_get_and_lose_a_prefix() -> None:
 
 def test_values_become_plain() -> None:
     value = {1: np.float32(0.5), "x": (np.arange(2), math.nan, math.inf), "s": None}
-    assert model_file.plain(value) == {"1": 0.5, "x": [[0, 1], None, None], "s": None}
+    assert model_file.to_plain(value) == {"1": 0.5, "x": [[0, 1], None, None], "s": None}
     assert model_file.tupled([1, 2]) == (1, 2)
     assert model_file.tupled("ab") == "ab"

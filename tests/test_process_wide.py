@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from rdeepsense import _torch
-from rdeepsense._torch import alone, quiet, tensor_cores, threads_outside, torch_threads
+from rdeepsense._torch import exclusive, quiet, tensor_cores, threads_outside, torch_threads
 
 
 def overlapping(enter: object, settings: object) -> list[object]:
@@ -85,7 +85,7 @@ def in_new_thread(call: object) -> object:
 
 def test_one_thread_may_enter_twice() -> None:
     for state in _torch.STATES:
-        with alone(state), alone(state):
+        with exclusive(state), exclusive(state):
             pass
 
 

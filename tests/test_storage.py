@@ -17,7 +17,7 @@ from rdeepsense._progress import Silent
 from rdeepsense._storage import Remote, is_url, path_or_url
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.errors import InputError
-from rdeepsense.predict.columns import Wanted
+from rdeepsense.predict.columns import OutputColumns
 from rdeepsense.predict.folder import predict_shards, shards_of, sources_of
 from rdeepsense.predict.plan import Preparation
 
@@ -130,7 +130,7 @@ def test_a_folder_into_another(place: str, tmp_path: Path) -> None:
     X.write_parquet(tmp_path / "1.parquet")
     put(f"{place}/m", (tmp_path / "m").read_bytes())
     put(f"{place}/in/1.parquet", (tmp_path / "1.parquet").read_bytes())
-    plan = Preparation(f"{place}/m", Wanted(), "torch").plan()
+    plan = Preparation(f"{place}/m", OutputColumns(), "torch").plan()
     sources = sources_of(ParquetTable(f"{place}/in"))
     shards = shards_of(sources, Remote.of(f"{place}/out"), plan, (), 16, 2)
     assert predict_shards(shards, None, Silent(), False).tally.rows == 40

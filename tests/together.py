@@ -18,7 +18,7 @@ from rdeepsense._progress import Silent
 from rdeepsense.dropout import convert
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Bank, Rows, Schedule, TrainingRecord, stack, train
-from rdeepsense.training.workers import Peers
+from rdeepsense.training.workers import WorkerGroup
 
 
 def table() -> tuple[Tensor, Tensor]:
@@ -48,7 +48,7 @@ def bank(kind: str, drop_prob: float = 0.0) -> Bank:
 
 
 def trained(
-    kind: str, peers: Peers, drop_prob: float = 0.0
+    kind: str, peers: WorkerGroup, drop_prob: float = 0.0
 ) -> tuple[dict[str, Tensor], TrainingRecord]:
     """The weights after twenty steps and the record, of one of the peers."""
     own = bank(kind, drop_prob)
@@ -63,14 +63,14 @@ def trained(
     return {name: value.clone() for name, value in own.state_dict().items()}, record
 
 
-def averaged(peers: Peers) -> Any:
+def averaged(peers: WorkerGroup) -> Any:
     """Average a tensor that holds the worker's number."""
     flat = torch.tensor([float(peers.rank), 6.0])
     peers.average(flat)
     return flat.tolist()
 
 
-def every_kind(peers: Peers) -> Any:
+def every_kind(peers: WorkerGroup) -> Any:
     """Train banks of all kinds one after the other, and one that drops."""
     return {
         **{kind: (*trained(kind, peers), peers.reduced) for kind in KINDS},
@@ -80,7 +80,7 @@ def every_kind(peers: Peers) -> Any:
     }
 
 
-def joint(peers: Peers, pickled: bytes) -> Any:
+def joint(peers: WorkerGroup, pickled: bytes) -> Any:
     """Do a worker's part of a job that came as bytes."""
     networks, record = pickle.loads(pickled).run(peers)
     return [network.state_dict() for network in networks], record
@@ -124,6 +124,6 @@ def _begin(
     torch.set_num_threads(1)
     meeting = f"file://{folder / 'meeting'}"
     distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
-    result = work(Peers(rank, size), *arguments)
+    result = work(WorkerGroup(rank, size), *arguments)
     (folder / f"result-{rank}").write_bytes(pickle.dumps(result))
     distributed.destroy_process_group()

@@ -26,7 +26,7 @@ class Record:
         """Return plain data, ready for `json.dumps`."""
         values = {one: getattr(self, one.name) for one in fields(self)}
         return {
-            one.name: plain(value)
+            one.name: to_plain(value)
             for one, value in values.items()
             if value is not None or one.metadata != LEFT_OUT
         }
@@ -52,14 +52,14 @@ def mapping(content: object, where: str) -> Mapping[str, object]:
     return content
 
 
-def plain(value: object) -> object:
+def to_plain(value: object) -> object:
     """Return a value as JSON has it: records and all that holds records as plain data."""
     if isinstance(value, Record):
         return value.to_json()
     if isinstance(value, Mapping):
-        return {key: plain(own) for key, own in value.items()}
+        return {key: to_plain(own) for key, own in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(own) for own in value]
+        return [to_plain(own) for own in value]
     return value
 
 

@@ -36,7 +36,7 @@ _locks = {state: threading.RLock() for state in STATES}
 
 
 @contextmanager
-def alone(state: str) -> Iterator[None]:
+def exclusive(state: str) -> Iterator[None]:
     """Keep other threads from one of `STATES`."""
     with _locks[state]:
         yield
@@ -45,7 +45,7 @@ def alone(state: str) -> Iterator[None]:
 @contextmanager
 def quiet(category: type[Warning] = Warning) -> Iterator[None]:
     """Ignore warnings of a category."""
-    with alone("warnings"), warnings.catch_warnings():
+    with exclusive("warnings"), warnings.catch_warnings():
         warnings.simplefilter("ignore", category)
         yield
 
@@ -53,7 +53,7 @@ def quiet(category: type[Warning] = Warning) -> Iterator[None]:
 @contextmanager
 def tensor_cores() -> Iterator[None]:
     """Compute a GPU's matrix products in TF32, whatever is set outside."""
-    with alone("precision"):
+    with exclusive("precision"):
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("high")
         try:
@@ -70,7 +70,7 @@ class _Threads:
 
 def threads_outside() -> int:
     """Return torch's number of threads before all changes."""
-    with alone("threads"):
+    with exclusive("threads"):
         return _Threads.before if _Threads.changed else torch.get_num_threads()
 
 
@@ -81,7 +81,7 @@ def torch_threads(number: int | None) -> Iterator[None]:
     Torch has a number for each thread of Python, and one that new threads begin with, which may be
     what another thread has set for a while: so the number outside is that before all changes.
     """
-    with alone("threads"):
+    with exclusive("threads"):
         present = torch.get_num_threads()  # asked in any case: a new thread begins with it then
         if not _Threads.changed:
             _Threads.before = present
@@ -91,7 +91,7 @@ def torch_threads(number: int | None) -> Iterator[None]:
     try:
         yield
     finally:
-        with alone("threads"):
+        with exclusive("threads"):
             _Threads.changed -= 1
             torch.set_num_threads(before)
 
@@ -156,7 +156,7 @@ def drawing(seed: int, device: torch.device = CPU, elsewhere: bool = False) -> I
     with ExitStack() as stack:
         borrowed: tuple[torch.Generator, ...] = ()
         if elsewhere:
-            stack.enter_context(alone("generators"))
+            stack.enter_context(exclusive("generators"))
             borrowed = _defaults(device)
             for generator in borrowed:
                 stack.callback(generator.set_state, generator.get_state())
@@ -166,16 +166,16 @@ def drawing(seed: int, device: torch.device = CPU, elsewhere: bool = False) -> I
         yield
 
 
-class Watch:
+class DrawDetector:
     """Whether numbers were drawn."""
 
     drawn = False
 
 
 @contextmanager
-def watching(modules: Iterable[nn.Module], device: torch.device) -> Iterator[Watch]:
+def watching(modules: Iterable[nn.Module], device: torch.device) -> Iterator[DrawDetector]:
     """Put torch's own generators back after passes of modules, and tell whether they drew there."""
-    watch = Watch()
+    watch = DrawDetector()
     with drawing(0, device, draws_elsewhere(modules)):
         before = states()
         yield watch

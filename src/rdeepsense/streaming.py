@@ -60,7 +60,7 @@ class Decision:
 # --------------------------------------------------------------------------------------------------
 
 
-class GoingOn:
+class StatefulRunner:
     """A model whose recurrent layers go on from window to window."""
 
     def __init__(self, folded: FoldedGraph, running: Running, hop: int, factor: float) -> None:
@@ -68,7 +68,7 @@ class GoingOn:
         self.begin()
 
     @classmethod
-    def of(cls, runner: Runner, sampling: Sampling, factor: float) -> GoingOn:
+    def of(cls, runner: Runner, sampling: Sampling, factor: float) -> StatefulRunner:
         """Take a model that can be computed interval by interval."""
         stream = runner.stream if isinstance(runner, FoldedGraph) else None
         if not isinstance(runner, FoldedGraph) or stream is None:
@@ -103,7 +103,7 @@ class GoingOn:
 # `rdeepsense.Stream`: samples in, decisions out
 # --------------------------------------------------------------------------------------------------
 
-Way = Runner | GoingOn
+Way = Runner | StatefulRunner
 
 
 class Stream:
@@ -146,7 +146,7 @@ class Stream:
         self._sampler = Sampler(Sampling.of(facts.recipe))
         self._way: Way = self._runner
         if running is not None:
-            self._way = GoingOn.of(self._runner, self._sampler.sampling, running)
+            self._way = StatefulRunner.of(self._runner, self._sampler.sampling, running)
         self._stretch, self._announced = 0, False
         self._begin()
 
@@ -182,7 +182,7 @@ class Stream:
 
     def _begin(self) -> None:
         self._belief, self._label = self._prior, -1
-        if isinstance(self._way, GoingOn):
+        if isinstance(self._way, StatefulRunner):
             self._way.begin()
 
     def _sample(self, values: ArrayLike) -> NDArray[Any]:
@@ -239,10 +239,10 @@ def _runner_of(model: Any) -> Runner:
         return model.runner
     if hasattr(model, "fitted_"):
         # Only here: an estimator has brought torch along, a folded file needs numpy alone.
-        from rdeepsense.deploy.fold import check_steady, folded_form, settled
+        from rdeepsense.deploy.fold import check_steady, folded_form, with_adaptation_folded
 
         check_steady(model.fitted_, "folded")
-        fitted = settled(model.fitted_)
+        fitted = with_adaptation_folded(model.fitted_)
         folded = folded_form(fitted)
         # As an export has it: a fitted novelty flags windows unlike those trained on.
         return replace(folded, facts=replace(folded.facts, novelty=fitted.compact_novelty))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.adaptation.choose import MOST_GROUPS, Told, choose_rates, interval_score, replay
+from rdeepsense.adaptation.choose import MOST_GROUPS, Outcome, choose_rates, interval_score, replay
 from rdeepsense.adaptation.corrections import GroupStream
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.errors import InputError
@@ -57,7 +57,7 @@ def test_no_label_is_seen_before_its_turn() -> None:
 
 
 def test_interval_score_by_hand() -> None:
-    told = Told(np.array([[0.0], [10.0]]), np.ones((2, 1)), np.zeros(2))
+    told = Outcome(np.array([[0.0], [10.0]]), np.ones((2, 1)), np.zeros(2))
     half = 2.1318467863266495 * np.sqrt(0.5)  # of a Student-t with 4 df and std 1, at 90 %
     second = half * np.exp(-0.1 * 0.1)
     expected = (2 * half + 2 * second + 20 * (10 - second)) / 2
@@ -93,7 +93,7 @@ def test_progress_ends_where_it_said() -> None:
 def test_of_many_groups_a_few_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = set()
 
-    def noted(one: GroupStream, *more: object) -> Told:
+    def noted(one: GroupStream, *more: object) -> Outcome:
         seen.add(id(one))
         return replay(one, *more)  # type: ignore[arg-type]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rdeepsense.adaptation.choose import chosen
+from rdeepsense.adaptation.choose import choose_prior
 from rdeepsense.adaptation.corrections import AdaptedNumbers, GroupStream, Offsets, Prior
 
 ROWS = 1_000.0
@@ -34,7 +34,7 @@ def groups(
 
 @pytest.mark.parametrize(("between", "within"), [(1.0, 0.25), (0.3, 0.7), (4.0, 1.0)])
 def test_between_and_within_are_near_the_truth(between: float, within: float) -> None:
-    prior = chosen(groups(between, within, 200))
+    prior = choose_prior(groups(between, within, 200))
     assert prior.groups == 200
     assert prior.rows >= 1e3
     assert prior.between[0] == pytest.approx(between, rel=0.3)
@@ -55,7 +55,7 @@ def _one(variance: float) -> tuple[np.ndarray, ...]:
 
 def test_without_an_effect_adaptation_is_next_to_nothing() -> None:
     streams = groups(0.0, 1.0, 100)
-    prior = chosen(streams)
+    prior = choose_prior(streams)
     assert prior.between[0] < 0.01
     assert prior.shares.max() < 0.1
     gained = []
@@ -70,13 +70,13 @@ def test_without_an_effect_adaptation_is_next_to_nothing() -> None:
 
 
 def test_weights_of_their_own_ask_for_few_rows() -> None:
-    prior = chosen(groups(0.5, 0.2, weights=0.4))
+    prior = choose_prior(groups(0.5, 0.2, weights=0.4))
     assert 1 / prior.rows == pytest.approx(0.4**2, rel=0.9)
-    assert chosen(groups(0.5, 0.2)).rows >= 1e3
+    assert choose_prior(groups(0.5, 0.2)).rows >= 1e3
 
 
 def test_an_offset_in_common_is_one_direction_of_many_outputs() -> None:
-    prior = chosen(groups(1.0, 0.5, outputs=12))
+    prior = choose_prior(groups(1.0, 0.5, outputs=12))
     assert prior.directions.shape == (12, 1)
     np.testing.assert_allclose(prior.directions, 12**-0.5, atol=0.03)
     # Noise of outputs is independent here, so one label of all tells the offset almost exactly.
@@ -96,7 +96,7 @@ def test_outputs_with_offsets_of_their_own_have_directions_of_their_own() -> Non
         )
         for a, b in zip(first, second, strict=True)
     ]
-    prior = chosen(streams)
+    prior = choose_prior(streams)
     assert prior.directions.shape == (2, 2)
     np.testing.assert_allclose(prior.directions.T @ prior.directions, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(prior.shares.sum(1), 1 / 1.3, atol=0.12)
@@ -127,11 +127,11 @@ def test_groups_of_different_lengths_count_their_own_rows() -> None:
 
 @pytest.mark.parametrize("outputs", [1, 3, 20])
 def test_without_groups_the_defaults_keep_the_variance(outputs: int) -> None:
-    prior = chosen(groups(1.0, 1.0, count=1, outputs=outputs))
+    prior = choose_prior(groups(1.0, 1.0, count=1, outputs=outputs))
     assert prior.groups == 0
     assert prior.rows == 200
     assert prior.directions.shape == (outputs, min(outputs, 3) if outputs < 9 else 1)
     np.testing.assert_allclose(np.linalg.norm(prior.directions, axis=0), 1)
     assert not prior.shares.any()
     np.testing.assert_allclose(prior.between, 0.5 if outputs < 9 else 10.0)
-    assert chosen([]).groups == 0
+    assert choose_prior([]).groups == 0

@@ -13,7 +13,7 @@ from rdeepsense._progress import Silent
 from rdeepsense.cli.paper import run_drift
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError, RDeepSenseError
-from rdeepsense.live.replay import WAYS, Replayed, Told
+from rdeepsense.live.replay import WAYS, Outcome, Replayed
 from rdeepsense.paper import drift
 from rdeepsense.paper.drift import DriftTrial, Score, Stream
 
@@ -24,7 +24,7 @@ def judged(folder: Path, seed: int) -> DriftTrial:
         raise InputError("broken on purpose")
     with (folder / "log").open("a") as file:
         file.write(f"{seed}\n")
-    told = Told(*np.random.default_rng(seed).random((4, 90)))
+    told = Outcome(*np.random.default_rng(seed).random((4, 90)))
     known = np.ones(90, np.bool_)
     found = Replayed(dict.fromkeys(WAYS, told), 0.9, known, known, 12, False)
     scores = [

@@ -13,7 +13,7 @@ import rdeepsense as rds
 from rdeepsense.data.rows import FitRows, split_rows
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.encoding import Encoding
-from rdeepsense.fitting.trainer import FurtherHoles
+from rdeepsense.fitting.trainer import MissingValueAugmentation
 
 NETWORK: dict[str, Any] = {"hidden": (8,), "epochs": 2, "device": "cpu", "verbose": False}
 FIXED: dict[str, Any] = {**NETWORK, "alpha": 0.5, "likelihood": "gaussian"}
@@ -33,7 +33,7 @@ def by_chance(rows: int = 1_000) -> tuple[Any, Any]:
 def test_holes_by_chance_are_drawn_at_their_own_rates() -> None:
     lacking, y = by_chance()
     rows = fit_rows(lacking, y)
-    holes = FurtherHoles.of(rows, None)
+    holes = MissingValueAugmentation.of(rows, None)
     assert holes is not None
     assert (holes.columns, holes.copies) == ((0, 2), 7)
     np.testing.assert_allclose(holes.rates, lacking[:, [0, 2]].mean(0))
@@ -55,24 +55,26 @@ def test_holes_by_chance_are_drawn_at_their_own_rates() -> None:
 
 def test_a_hole_that_tells_something_is_not_drawn() -> None:
     lacking, y = by_chance()
-    told = FurtherHoles.of(fit_rows(lacking, y + lacking[:, 0]), None)
+    told = MissingValueAugmentation.of(fit_rows(lacking, y + lacking[:, 0]), None)
     assert told is not None
     assert told.columns == (2,)
-    noisy = FurtherHoles.of(fit_rows(lacking, y * np.where(lacking[:, 2], 3.0, 1.0)), None)
+    noisy = MissingValueAugmentation.of(
+        fit_rows(lacking, y * np.where(lacking[:, 2], 3.0, 1.0)), None
+    )
     assert noisy is not None
     assert noisy.columns == (0,)
     both = y + lacking[:, 0] + lacking[:, 2]
-    assert FurtherHoles.of(fit_rows(lacking, both), None) is None
+    assert MissingValueAugmentation.of(fit_rows(lacking, both), None) is None
 
 
 def test_as_many_copies_as_are_needed() -> None:
     lacking, y = by_chance(30_000)
-    assert FurtherHoles.of(fit_rows(lacking, y), None) is None
+    assert MissingValueAugmentation.of(fit_rows(lacking, y), None) is None
     lacking, y = by_chance(12_000)
-    some = FurtherHoles.of(fit_rows(lacking, y), None)
+    some = MissingValueAugmentation.of(fit_rows(lacking, y), None)
     assert some is not None
     assert some.copies == 1
-    assert FurtherHoles.of(fit_rows(lacking, y, flagged=()), None) is None
+    assert MissingValueAugmentation.of(fit_rows(lacking, y, flagged=()), None) is None
 
 
 @pytest.mark.parametrize(

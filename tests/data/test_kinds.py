@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import rdeepsense as rds
-from rdeepsense.data.columns import GROUPS, LABELS, NUMBERS, plain
+from rdeepsense.data.columns import GROUPS, LABELS, NUMBERS, as_numpy
 from rdeepsense.errors import InputError
 
 VALUES: dict[str, list[Any]] = {
@@ -56,37 +56,37 @@ def _objects(values: list[Any]) -> np.ndarray:
 @pytest.mark.parametrize("accepted", [NUMBERS, LABELS])
 def test_what_is_no_number_or_label_is_refused_by_name(library, kind, accepted) -> None:
     with pytest.raises(InputError, match=rf"y.* holds {kind} \(.+\); accepted: {accepted}"):
-        plain("y", library(VALUES[kind]), accepted)
+        as_numpy("y", library(VALUES[kind]), accepted)
 
 
 @everywhere
 def test_numbers_are_numbers_in_every_library(library) -> None:
     for kind in ("decimals", "whole numbers", "yes/no"):
         for accepted in (NUMBERS, LABELS, GROUPS):
-            found = plain("y", library(VALUES[kind]), accepted)
+            found = as_numpy("y", library(VALUES[kind]), accepted)
             assert found.astype(np.float64).ravel().tolist() == [1.0, 0.0, 1.0]
             assert accepted == NUMBERS or found.dtype.kind in "bif"
-    fractions = plain("y", library(VALUES["fractions"]), NUMBERS)
+    fractions = as_numpy("y", library(VALUES["fractions"]), NUMBERS)
     assert fractions.astype(np.float64).ravel().tolist() == [1.5, 0.0, 1.5]
-    assert plain("y", library(VALUES["text"]), LABELS).ravel().tolist() == ["b", "a", "b"]
+    assert as_numpy("y", library(VALUES["text"]), LABELS).ravel().tolist() == ["b", "a", "b"]
     with pytest.raises(InputError, match="holds text, such as 'b'; accepted: numbers"):
-        plain("y", library(VALUES["text"]), NUMBERS)
+        as_numpy("y", library(VALUES["text"]), NUMBERS)
 
 
 @everywhere
 @pytest.mark.parametrize("kind", ["durations", "dates or times", "bytes", "text", "decimals"])
 def test_groups_are_told_apart_by_whatever_has_an_order(library, kind) -> None:
-    groups = plain("groups", library(VALUES[kind]), GROUPS)
+    groups = as_numpy("groups", library(VALUES[kind]), GROUPS)
     assert np.unique(groups, return_inverse=True)[1].ravel().tolist() == [1, 0, 1]
 
 
 def test_128_bits() -> None:
     small, large = pl.Series("c", [1, 0], dtype=pl.Int128), pl.Series("c", [10**30, 0])
-    assert plain("y", small, LABELS).tolist() == [1, 0]
-    assert plain("y", small, LABELS).dtype == np.int64
-    assert plain("y", large.to_frame(), NUMBERS).ravel().tolist() == [1e30, 0.0]
+    assert as_numpy("y", small, LABELS).tolist() == [1, 0]
+    assert as_numpy("y", small, LABELS).dtype == np.int64
+    assert as_numpy("y", large.to_frame(), NUMBERS).ravel().tolist() == [1e30, 0.0]
     with pytest.raises(InputError, match=r"column 'c', .* 1000000000000000000000000000000, which"):
-        plain("y", large, LABELS)
+        as_numpy("y", large, LABELS)
 
 
 @pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA, pd.NaT])
@@ -94,15 +94,19 @@ def test_nothing_has_a_place(nothing) -> None:
     for values in (["a", nothing, "b"], [1, nothing, 2]):
         for accepted in (LABELS, GROUPS):
             with pytest.raises(InputError, match="holds no value in row 1"):
-                plain("y", _objects(values), accepted)
-    assert np.isnan(plain("y", _objects([1, nothing, Decimal(2)]), NUMBERS)).tolist() == [0, 1, 0]
+                as_numpy("y", _objects(values), accepted)
+    assert np.isnan(as_numpy("y", _objects([1, nothing, Decimal(2)]), NUMBERS)).tolist() == [
+        0,
+        1,
+        0,
+    ]
 
 
 def test_kinds_are_not_mixed_and_names_may_repeat() -> None:
     with pytest.raises(InputError, match="holds int and str; accepted"):
-        plain("y", _objects([1, "a"]), LABELS)
+        as_numpy("y", _objects([1, "a"]), LABELS)
     table = pd.DataFrame([[1, 2.5], [3, 4.5]], columns=["a", "a"])
-    assert plain("y", table, NUMBERS).tolist() == [[1, 2.5], [3, 4.5]]
+    assert as_numpy("y", table, NUMBERS).tolist() == [[1, 2.5], [3, 4.5]]
 
 
 def test_classes_that_could_not_be_saved_are_refused_before_the_fit() -> None:

@@ -19,7 +19,7 @@ from rdeepsense.deploy.folded.model import (
     Embedding,
     Folded,
     LastLayerLaplace,
-    Narrowing,
+    VarianceReduction,
 )
 from rdeepsense.deploy.quantise import FloatNetwork, Int8Layer, Int8Network, as_float32, prepare
 from rdeepsense.encoding import Category, Encoding
@@ -129,7 +129,7 @@ class Furnished:
             n, size = self.narrowed, 1 + self.hidden[-1] // 2
             turned = np.ones((n, self.hidden[-1] + 1, size))
             shares = np.full((self.outputs, n), 0.5 / n)
-            narrowing = Narrowing(turned, np.ones((n, size, size)), shares, 0.1)
+            narrowing = VarianceReduction(turned, np.ones((n, size, size)), shares, 0.1)
         return replace(
             plain,
             facts=facts,

@@ -21,7 +21,7 @@ from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.c.layout import Dimensions, Memory, flash_bytes, struct_bytes, tables
 from rdeepsense.deploy.fold import fold
 from rdeepsense.deploy.quantise import DTYPES, NetworkRunner, prepare
-from rdeepsense.fitting.records import Need, front
+from rdeepsense.fitting.records import DeviceCost, front
 from rdeepsense.networks import DeepSense, Dense, Periodic
 
 FIXED = {"drop_prob": 0.05, "alpha": 0.5, "likelihood": "gaussian"}
@@ -47,8 +47,8 @@ def assert_promised(model: Any, budget: Budget, report: Any) -> None:
         layers.inputs, facts.outputs, layers.widths[1:], budget.dtype, embedding, layers.encoding
     )
     memory, need = Memory.of(planned, budget.dtype), model.training_["budget"]["need"]
-    assert need == Need(memory.flash, memory.ram, report.multiply_adds).to_json()
-    assert budget.allows(Need(**need))
+    assert need == DeviceCost(memory.flash, memory.ram, report.multiply_adds).to_json()
+    assert budget.allows(DeviceCost(**need))
     own = replace(
         planned,
         shifted=shift is not None and bool(shift.any()),
@@ -105,7 +105,7 @@ def test_the_command_line_reads_the_same() -> None:
 
 
 def test_words_and_limits() -> None:
-    need = Need(42_189, 1_126, 12_345)
+    need = DeviceCost(42_189, 1_126, 12_345)
     assert (
         Budget("64 kB", "8 kB", 200_000).words(need)
         == "flash 41.2 of 64 kB, ram 1.1 of 8 kB, 12,345 of 200,000 multiply-adds, int8"
@@ -195,7 +195,7 @@ def test_whole_fits(classes: bool, tmp_path: Path) -> None:
         assert_promised(model, budget, report)
         assert model.training_["budget"]["need"]["multiply_adds"] <= 200_000
         tried, found = model.selection_["architectures"], model.selection_["front"]
-        assert all(budget.allows(Need(**one["need"])) for one in tried)
+        assert all(budget.allows(DeviceCost(**one["need"])) for one in tried)
         points = [(t["nll"], t["need"]["flash"], t["need"]["multiply_adds"]) for t in tried]
         assert [tried[k] for k in sorted(front(points), key=lambda k: points[k][1:])] == found
         assert min(tried, key=lambda one: one["nll"])["chosen"]

@@ -20,7 +20,7 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration import Isotonic
 from rdeepsense.deploy import load
 from rdeepsense.deploy.c.emit import Source
-from rdeepsense.deploy.fold import fold_fitted, narrowing, settled
+from rdeepsense.deploy.fold import fold_fitted, narrowing, with_adaptation_folded
 from rdeepsense.deploy.quantise import as_float32
 from rdeepsense.errors import InputError
 
@@ -93,12 +93,12 @@ def test_isotonic_calibration_and_projected_features(tmp_path: Path) -> None:
 def test_the_model_stays_as_it_is() -> None:
     mine = adapted("one")
     before = [value.clone() for value in mine.network_.parameters()]
-    plain = settled(mine.fitted_)
+    plain = with_adaptation_folded(mine.fitted_)
     assert plain.correction is None
     assert mine.fitted_.correction is not None
     for value, old in zip(mine.network_.parameters(), before, strict=True):
         assert torch.equal(value, old)
-    assert settled(plain) is plain
+    assert with_adaptation_folded(plain) is plain
 
 
 def narrowed(kind: str, share: float = 0.5, **more: Any) -> Any:
@@ -120,7 +120,7 @@ def test_c_narrows_predictions_as_labels_did(
     kind: str, share: float, hidden: tuple[int, ...], tmp_path: Path
 ) -> None:
     mine = narrowed(kind, share, hidden=hidden)
-    plain = settled(mine.fitted_)
+    plain = with_adaptation_folded(mine.fitted_)
     report: Any = rds.export(mine, tmp_path / "c", to="c99")
     assert abs(report.quality.nll_change) < 1e-4
     folded = replace(fold_fitted(plain), narrowing=narrowing(mine.fitted_, "float32", False))
@@ -177,7 +177,8 @@ def test_a_model_of_groups_is_narrowed_in_c_by_what_it_chose(tmp_path: Path) -> 
     report: Any = rds.export(mine, tmp_path / "c", to="c99")
     assert abs(report.quality.nll_change) < 1e-4
     folded = replace(
-        fold_fitted(settled(mine.fitted_)), narrowing=narrowing(mine.fitted_, "float32", False)
+        fold_fitted(with_adaptation_folded(mine.fitted_)),
+        narrowing=narrowing(mine.fitted_, "float32", False),
     )
     source = Source(folded, as_float32(folded))
     found = predict(library(write(source, tmp_path / "b"), COMPILERS[0], "-O2"), source, X)[1]

@@ -27,7 +27,7 @@ from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.c.graph import GraphSource
 from rdeepsense.deploy.c.inputs import as_stored
-from rdeepsense.deploy.fold import fold, fold_fitted, folded_form, settled
+from rdeepsense.deploy.fold import fold, fold_fitted, folded_form, with_adaptation_folded
 from rdeepsense.deploy.folded.model import DenseLayer, Folded, Output
 from rdeepsense.deploy.onnx.export import OnnxRunner
 from rdeepsense.deploy.onnx.nodes import TorchRefusal
@@ -38,7 +38,7 @@ from rdeepsense.errors import InputError
 from rdeepsense.guard import Guard
 from rdeepsense.link import Column, LocationWidth
 from rdeepsense.networks import DeepSense
-from rdeepsense.predict.columns import Answers, Wanted
+from rdeepsense.predict.columns import Answers, OutputColumns
 from rdeepsense.predict.prepare import known_of, torch_runner
 from rdeepsense.refusal import Refusal, rejected
 from rdeepsense.status import Status
@@ -94,7 +94,7 @@ def near(option: rds.RejectOption, X: Any) -> NDArray[np.bool_]:
 
 def in_batches(model: Any, option: rds.RejectOption, X: Any) -> Any:
     """What prediction of files says, in its columns `status` and `reject`."""
-    wanted = Wanted(further=("status", "reject"))
+    wanted = OutputColumns(further=("status", "reject"))
     refusal = Refusal(np.array([option.threshold_]), option.spread_)
     known = replace(known_of(model, wanted), refusal=refusal)
     columns = Answers(known, wanted, torch_runner(model, wanted)).of(X).columns
@@ -176,7 +176,7 @@ def test_c_that_learns_on_judges_by_what_it_learnt(
     limit: float, fitted: Fitted, tmp_path: Path
 ) -> None:
     model, X = table("number", "indicator", fitted), rows()
-    plain = settled(model.fitted_)
+    plain = with_adaptation_folded(model.fitted_)
     refusal = Refusal(np.array([limit]), np.ones(1))
     folded = with_facts(fold_fitted(plain), refusal=refusal)
     network = prepare(folded, "float32", X[:ORDINARY])

@@ -18,7 +18,7 @@ from rdeepsense.deploy.folded.graph import FoldedGraph
 from rdeepsense.deploy.folded.model import Facts
 from rdeepsense.deploy.options import LabelledRows, Options
 from rdeepsense.deploy.quantise import as_float32
-from rdeepsense.deploy.status import Watch
+from rdeepsense.deploy.status import StatusRules
 
 ROUNDING = 1e-5  # of a surprise, and of 1
 
@@ -36,7 +36,7 @@ def watched(estimator: Any, X: Any, reject: float = 0.7) -> tuple[Any, Source]:
     plain = fitted.distribution(X)
     y = plain.mode if plain.is_categorical else plain.mean
     rows = LabelledRows(X, np.asarray(y), "drawn")
-    watch = Watch.of(fitted, rows, Options(reject=reject, novelty=True))
+    watch = StatusRules.of(fitted, rows, Options(reject=reject, novelty=True))
     folded = folded_form(fitted)
     folded = replace(folded, facts=watch.on(folded.facts))
     if isinstance(folded, FoldedGraph):

@@ -12,7 +12,7 @@ import torch
 
 import rdeepsense as rds
 from rdeepsense.fitting.ladder import ladder_within
-from rdeepsense.fitting.records import Need, Trial
+from rdeepsense.fitting.records import DeviceCost, Trial
 from rdeepsense.fitting.search import choose_architecture
 from rdeepsense.fitting.spec import DeviceBudget, FitSpec
 from rdeepsense.fitting.trainer import Judgement
@@ -27,18 +27,18 @@ class Weights:
 
     def need(
         self, architecture: Any, shape: Any, outputs: int, columns: int, encoding: Any = None
-    ) -> Need:
+    ) -> DeviceCost:
         with torch.device("meta"):
             network = architecture.build(shape, columns, 0)
-        return Need(sum(value.numel() for value in network.parameters()), 0, 0)
+        return DeviceCost(sum(value.numel() for value in network.parameters()), 0, 0)
 
-    def allows(self, need: Need) -> bool:
+    def allows(self, need: DeviceCost) -> bool:
         return need.flash <= self.most
 
     def as_exported(self, dist: Any, X: Any, trained: Any) -> Any:
         return dist
 
-    def words(self, need: Need) -> str:
+    def words(self, need: DeviceCost) -> str:
         return f"{need.flash} weights"
 
     def to_json(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rdeepsense.data.splits import Part
 from rdeepsense.fitting import ladder, search
 from rdeepsense.fitting import search as group_choice
 from rdeepsense.fitting.records import Candidate, Trial, TriedArchitecture
-from rdeepsense.fitting.search import Means
+from rdeepsense.fitting.search import SearchLimits
 from rdeepsense.fitting.trainer import Judgement
 from rdeepsense.networks import DeepSense
 
@@ -92,7 +92,7 @@ def test_steps_enough_ask_for_dropout_and_larger_networks(
         return clearly_best(usual, others)
 
     monkeypatch.setattr(group_choice, "clearly_best", noted)
-    monkeypatch.setattr(group_choice, "CPU", Means(1_000, None, None, np.inf, True))
+    monkeypatch.setattr(group_choice, "CPU", SearchLimits(1_000, None, None, np.inf, True))
     monkeypatch.setattr(ladder, "MANY_WINDOWS", 200)
     monkeypatch.setattr(ladder, "SIZES", ((4, 6), (5, 6), (6, 8)))
     X, y, groups = worn(5, 42, 0.3)
@@ -183,7 +183,7 @@ def test_what_a_choice_costs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         return done
 
     monkeypatch.setattr(group_choice.Trainer, "train", counted)
-    monkeypatch.setattr(group_choice, "CPU", Means(100, 4, 20, 6_000.0, False))
+    monkeypatch.setattr(group_choice, "CPU", SearchLimits(100, 4, 20, 6_000.0, False))
     X, y, groups = worn(6, 40, 0.3)
     options = {**AUTO, "epochs": None, "batch_size": None}
     model = rds.RDeepSenseClassifier(**options).fit(X, y, groups=groups)

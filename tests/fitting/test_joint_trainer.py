@@ -26,7 +26,7 @@ from rdeepsense.engines import Ray
 from rdeepsense.errors import InputError
 from rdeepsense.fitting import cluster
 from rdeepsense.fitting.cluster import JointJob
-from rdeepsense.training.workers import Peers
+from rdeepsense.training.workers import WorkerGroup
 
 SMALL = 60_000  # bytes: windows of some 200 rows
 
@@ -67,7 +67,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[JointJob], Any]
 
 
 def alone(job: JointJob) -> Any:
-    return job.run(Peers())
+    return job.run(WorkerGroup())
 
 
 def comparable(model: Any, path: Path) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rdeepsense.fitting.records import (
     Candidate,
-    Need,
+    DeviceCost,
     Selection,
     TrainingReport,
     Trial,
@@ -60,10 +60,10 @@ def test_a_selection_comes_back_with_its_trials_and_lengths() -> None:
 def test_a_front_follows_from_what_was_tried() -> None:
     trials = (Trial(Candidate("student", 0.5, 0.1), 1.5, 0.02, 1.1, 40),)
     tried = (
-        TriedArchitecture("Dense", {"hidden": [8, 8]}, 99, 1.0, need=Need(4_000, 800, 100)),
-        TriedArchitecture("Dense", {"hidden": [9, 9]}, 120, 1.1, need=Need(4_100, 800, 120)),
-        TriedArchitecture("Periodic", {}, 80, 1.2, need=Need(3_000, 800, 150)),
-        TriedArchitecture("Dense", {}, 500, 0.5, chosen=True, need=Need(9_000, 900, 400)),
+        TriedArchitecture("Dense", {"hidden": [8, 8]}, 99, 1.0, need=DeviceCost(4_000, 800, 100)),
+        TriedArchitecture("Dense", {"hidden": [9, 9]}, 120, 1.1, need=DeviceCost(4_100, 800, 120)),
+        TriedArchitecture("Periodic", {}, 80, 1.2, need=DeviceCost(3_000, 800, 150)),
+        TriedArchitecture("Dense", {}, 500, 0.5, chosen=True, need=DeviceCost(9_000, 900, 400)),
     )
     chosen = Selection("nll", "validation rows", 0, trials, None, tried)
     value = json.loads(json.dumps(chosen.to_json()))

@@ -14,7 +14,7 @@ import rdeepsense as rds
 from rdeepsense.deploy import load
 from rdeepsense.deploy.fold import fold, save
 from rdeepsense.deploy.options import LabelledRows, Options
-from rdeepsense.deploy.status import Watch
+from rdeepsense.deploy.status import StatusRules
 
 
 def file_of(seed: int, epistemic: str | None, folder: Path, periodic: bool = False) -> File:
@@ -24,7 +24,7 @@ def file_of(seed: int, epistemic: str | None, folder: Path, periodic: bool = Fal
     if epistemic is None:
         labels = drawn.estimator.predict(drawn.X)
         rows = LabelledRows.of(drawn.estimator.fitted_, (drawn.X, labels))
-        watch = Watch.of(drawn.estimator.fitted_, rows, Options(reject=0.9, novelty=True))
+        watch = StatusRules.of(drawn.estimator.fitted_, rows, Options(reject=0.9, novelty=True))
         folded = replace(folded, facts=watch.on(folded.facts))
     save(folded, folder / "right")
     file = opened(folder / "right")

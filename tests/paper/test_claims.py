@@ -190,7 +190,7 @@ def test_the_same_numbers_are_said_once() -> None:
 
 
 def test_all_parts_must_hold() -> None:
-    yes, no, open_ = (claims.settled(verdict, verdict, verdict) for verdict in (YES, NO, OPEN))
+    yes, no, open_ = (claims.decided(verdict, verdict, verdict) for verdict in (YES, NO, OPEN))
     assert verdict(claims.all_of(yes, yes), points={}) == YES
     assert verdict(claims.all_of(yes, open_), points={}) == OPEN
     assert verdict(claims.all_of(open_, no), points={}) == NO

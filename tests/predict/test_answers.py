@@ -10,7 +10,7 @@ from predict.models import classifier, regressor, table
 
 import rdeepsense as rds
 from rdeepsense.errors import InputError
-from rdeepsense.predict.columns import Answers, Coded, Wanted
+from rdeepsense.predict.columns import Answers, Coded, OutputColumns
 from rdeepsense.predict.folder import as_table, rows_of
 from rdeepsense.predict.prepare import known_of, torch_runner
 from rdeepsense.status import status_words
@@ -18,13 +18,13 @@ from rdeepsense.status import status_words
 ALL = ("status", "novelty", "epistemic", "reject")
 
 
-def answers(model: Any, wanted: Wanted) -> Answers:
+def answers(model: Any, wanted: OutputColumns) -> Answers:
     return Answers(known_of(model, wanted), wanted, torch_runner(model, wanted))
 
 
 def test_every_column_is_what_python_says() -> None:
     model, X = regressor("two"), table(seed=3).drop("site")
-    wanted = Wanted(0.8, (0.05, 0.5), ALL)
+    wanted = OutputColumns(0.8, (0.05, 0.5), ALL)
     columns = answers(model, wanted).of(X.to_numpy()).columns
     figures = ("mean", "std", "low", "high", "q0.05", "q0.5")
     assert list(columns) == [
@@ -47,7 +47,7 @@ def test_every_column_is_what_python_says() -> None:
 @pytest.mark.parametrize("kind", ["two", "plain"])
 def test_reject_is_that_of_the_reject_option(kind: str) -> None:
     model, X = regressor(kind), table(seed=3).drop("site")
-    wanted = Wanted(further=("reject",), accept=0.7)
+    wanted = OutputColumns(further=("reject",), accept=0.7)
     refused = answers(model, wanted).of(X.to_numpy()).columns["reject"]
     option = rds.RejectOption(target_coverage=0.7).fit(model, *model.fitted_.kept_rows)
     np.testing.assert_array_equal(refused, ~option.accept(X))
@@ -66,11 +66,11 @@ def test_the_status_is_that_of_the_model_and_of_the_reject_option() -> None:
         named = {status_words(np.array([k]))[0]: k for k in range(32)}
         return np.array([named[words.values[c].partition(":")[0]] for c in words.codes])
 
-    told = answers(model, Wanted()).of(X)
+    told = answers(model, OutputColumns()).of(X)
     np.testing.assert_array_equal(flags(told), model.status(X))
     assert {0, 1, 2, 16} <= set(flags(told))
     assert told.tally.flagged == np.sum((flags(told) & 2) > 0)  # not those that are unlike alone
-    both = answers(model, Wanted(further=("status", "reject"), accept=0.7)).of(X)
+    both = answers(model, OutputColumns(further=("status", "reject"), accept=0.7)).of(X)
     np.testing.assert_array_equal(flags(both), option.status(X))
     assert {8, 24} <= set(flags(both))
     assert flags(both)[3] == 1 | 8  # a row without an answer is rejected
@@ -79,7 +79,7 @@ def test_the_status_is_that_of_the_model_and_of_the_reject_option() -> None:
 
 def test_conformal_intervals_are_taken_where_there_are_any() -> None:
     model, X = regressor("conformal"), table(seed=3).drop("site")
-    columns = answers(model, Wanted()).of(X.to_numpy()).columns
+    columns = answers(model, OutputColumns()).of(X.to_numpy()).columns
     low, high = model.predict_interval(X, 0.9, method="conformal")
     np.testing.assert_array_equal(columns["low_heat"], low)
     np.testing.assert_array_equal(columns["high_heat"], high)
@@ -87,7 +87,7 @@ def test_conformal_intervals_are_taken_where_there_are_any() -> None:
 
 def test_classes() -> None:
     model, X = classifier(), table(seed=3).drop("site")
-    columns = answers(model, Wanted(further=("epistemic",))).of(X.to_numpy()).columns
+    columns = answers(model, OutputColumns(further=("epistemic",))).of(X.to_numpy()).columns
     assert list(columns) == ["class_level", "p_high", "p_low", "p_mid", "epistemic"]
     coded = columns["class_level"]
     assert isinstance(coded, Coded)
@@ -99,7 +99,7 @@ def test_classes() -> None:
 def test_problems_are_marked_and_other_rows_answered() -> None:
     model = regressor()
     X = np.array([[0.1, 0.2], [np.nan, 0.2], [np.inf, 0.2], [99.0, -99.0], [0.1, 0.2]])
-    answer = answers(model, Wanted()).of(X)
+    answer = answers(model, OutputColumns()).of(X)
     found = as_table(answer, {}).to_pydict()
     assert found["status"] == [
         *("ok", "missing: a", "out of range: a", "out of range: a, b", "ok"),
@@ -114,9 +114,9 @@ def test_problems_are_marked_and_other_rows_answered() -> None:
 def test_levels_become_codes_and_unknown_ones_are_said() -> None:
     model, X = regressor("texts"), table(6, seed=3)
     X = X.with_columns(site=np.array(["north", "mars", None, "east", "mars", "south"]))
-    known = known_of(model, Wanted())
+    known = known_of(model, OutputColumns())
     rows = rows_of(X.to_arrow(), ["a", "b", "site"], known)
-    answer = answers(model, Wanted()).of(rows)
+    answer = answers(model, OutputColumns()).of(rows)
     found = as_table(answer, {}).to_pydict()
     assert found["status"][1] == "unknown level: site"
     assert found["status"][2] == "missing: site"
@@ -133,7 +133,7 @@ def test_levels_become_codes_and_unknown_ones_are_said() -> None:
 )
 def test_what_a_model_cannot_say_is_refused(model: Any, options: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        known_of(model(), Wanted(**options))
+        known_of(model(), OutputColumns(**options))
 
 
 @pytest.mark.parametrize(
@@ -146,4 +146,4 @@ def test_what_a_model_cannot_say_is_refused(model: Any, options: Any, words: str
 )
 def test_strange_wishes_are_refused(options: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Wanted(**options)
+        OutputColumns(**options)

@@ -18,7 +18,7 @@ from rdeepsense.deploy.c.build import compiler
 from rdeepsense.errors import InputError
 from rdeepsense.predict import plan as planning
 from rdeepsense.predict import prepare
-from rdeepsense.predict.columns import Answers, Wanted
+from rdeepsense.predict.columns import Answers, OutputColumns
 from rdeepsense.predict.plan import Preparation
 from rdeepsense.predict.prepare import torch_runner
 
@@ -31,7 +31,7 @@ KINDS = ["plain", "two", "texts", "conformal", "isotonic", "gaps", "classes"]
 def test_c_is_torch_within_rounding(kind: str, tmp_path: Path) -> None:
     model = classifier() if kind == "classes" else regressor(kind)
     model.save(tmp_path / "m")
-    wanted = Wanted(0.8, () if kind == "classes" else (0.05, 0.7))
+    wanted = OutputColumns(0.8, () if kind == "classes" else (0.05, 0.7))
     plan = Preparation(str(tmp_path / "m"), wanted, "C").plan()
     assert (plan.runner, plan.said) == ("C", "C")
     rng = np.random.default_rng(0)
@@ -61,7 +61,7 @@ def test_c_is_torch_within_rounding(kind: str, tmp_path: Path) -> None:
 
 def test_a_process_that_runs_c_has_no_torch(tmp_path: Path) -> None:
     regressor().save(tmp_path / "m")
-    plan = Preparation(str(tmp_path / "m"), Wanted(), "C").plan()
+    plan = Preparation(str(tmp_path / "m"), OutputColumns(), "C").plan()
     (tmp_path / "plan").write_bytes(pickle.dumps((plan, table(50).drop("site").to_numpy())))
     code = (
         "import pickle, sys; plan, X = pickle.load(open(sys.argv[1], 'rb'))\n"
@@ -80,24 +80,24 @@ def test_what_only_torch_can_do(tmp_path: Path) -> None:
     regressor().save(tmp_path / "m")
     model = str(tmp_path / "m")
     with pytest.raises(InputError, match="runner = 'C': the column novelty is torch's"):
-        Preparation(model, Wanted(further=("novelty",)), "C").plan()
-    plan = Preparation(model, Wanted(samples=3), rows=10**9).plan()
+        Preparation(model, OutputColumns(further=("novelty",)), "C").plan()
+    plan = Preparation(model, OutputColumns(samples=3), rows=10**9).plan()
     assert (plan.runner, plan.said) == ("torch", "torch: passes with dropout are torch's")
     X = table(20).drop("site").to_numpy()
     mean = plan.answers().of(X).columns["mean_heat"]
     np.testing.assert_array_equal(mean, regressor().predict_dist(X, samples=3).mean)
     ensemble = rds.SSPRegressor(hidden=(4,), epochs=1, random_state=0)
     ensemble.fit(X, X[:, 0]).save(tmp_path / "e")
-    plan = Preparation(str(tmp_path / "e"), Wanted(), rows=10**9).plan()
+    plan = Preparation(str(tmp_path / "e"), OutputColumns(), rows=10**9).plan()
     assert plan.runner == "torch"
     assert "takes more than one pass" in plan.said
 
 
 def test_the_faster_one_runs_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     regressor().save(tmp_path / "m")
-    few = Preparation(str(tmp_path / "m"), Wanted(), rows=planning.WORTH_IT - 1).plan()
+    few = Preparation(str(tmp_path / "m"), OutputColumns(), rows=planning.WORTH_IT - 1).plan()
     assert (few.runner, few.said) == ("torch", "torch")
-    many = Preparation(str(tmp_path / "m"), Wanted(), rows=planning.WORTH_IT)
+    many = Preparation(str(tmp_path / "m"), OutputColumns(), rows=planning.WORTH_IT)
     for c, torch, runner, said in (
         (1.0, 2.1, "C", "C, 2.1 times as fast as torch"),
         (3.0, 2.0, "torch", "torch, 1.5 times as fast as C"),
@@ -113,7 +113,7 @@ def test_the_faster_one_runs_many_rows(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.slow
 def test_a_library_that_is_gone_is_built_again(tmp_path: Path) -> None:
     regressor().save(tmp_path / "m")
-    plan = Preparation(str(tmp_path / "m"), Wanted(), "C").plan()
+    plan = Preparation(str(tmp_path / "m"), OutputColumns(), "C").plan()
     assert plan.library is not None
     X = table(20).drop("site").to_numpy()
     before = plan.answers().of(X).columns["std_heat"]
@@ -128,7 +128,7 @@ def test_a_plan_is_kept_for_the_same_model_and_wishes(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     regressor().save(tmp_path / "m")
-    asked = Preparation(str(tmp_path / "m"), Wanted(), "C")
+    asked = Preparation(str(tmp_path / "m"), OutputColumns(), "C")
     assert planning.kept_plan(asked) is None
     plan = asked.plan()
     planning.keep_plan(asked, plan)
@@ -140,7 +140,7 @@ def test_a_plan_is_kept_for_the_same_model_and_wishes(
     expected = plan.answers().of(X).columns["std_heat"]
     np.testing.assert_array_equal(kept.answers().of(X).columns["std_heat"], expected)
     asked = replace(asked, model=kept.model)
-    assert planning.kept_plan(replace(asked, wanted=Wanted(0.5))) is None
+    assert planning.kept_plan(replace(asked, wanted=OutputColumns(0.5))) is None
     monkeypatch.setattr(planning, "processor", lambda: "another")
     assert planning.kept_plan(asked) is None
     assert not kept.library.is_here

@@ -19,7 +19,7 @@ from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.engines import Local
 from rdeepsense.errors import InputError
 from rdeepsense.predict import folder
-from rdeepsense.predict.columns import Wanted
+from rdeepsense.predict.columns import OutputColumns
 from rdeepsense.predict.folder import Shard, predict_shards, shards_of, sources_of
 from rdeepsense.predict.plan import Plan, Preparation
 
@@ -40,7 +40,7 @@ def rows(tmp_path: Path) -> pl.DataFrame:
 
 
 def plan_of(folder: Path, **options: object) -> Plan:
-    return Preparation(str(folder / "m"), Wanted(**options), "torch").plan()  # type: ignore[arg-type]
+    return Preparation(str(folder / "m"), OutputColumns(**options), "torch").plan()  # type: ignore[arg-type]
 
 
 def shards(folder: Path, plan: Plan, at_once: int = 33, threads: int = 2) -> list[Shard]:

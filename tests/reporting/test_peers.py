@@ -14,7 +14,7 @@ import rdeepsense as rds
 from rdeepsense import InputError
 from rdeepsense.comparison.baselines import HistBoosted
 from rdeepsense.distributions import Gaussian
-from rdeepsense.fitting.fitted import Peers, check_peers
+from rdeepsense.fitting.fitted import BaselineScores, check_peers
 from rdeepsense.reporting.baselines import (
     CONSTANT,
     OWN,
@@ -28,13 +28,15 @@ from rdeepsense.reporting.baselines import peers_words as words_of
 
 
 @pytest.fixture(scope="module")
-def peers(model: Any, rows: Any) -> Peers:
+def peers(model: Any, rows: Any) -> BaselineScores:
     train, test = slice(0, 600), slice(600, 900)
     simple = simple_models(model, (rows.X[train], rows.y[train]), rows.X[test])
     return compare(model, simple, (rows.X[test], rows.y[test]))
 
 
-def test_the_constant_is_the_gaussian_of_the_training_targets(peers: Peers, rows: Any) -> None:
+def test_the_constant_is_the_gaussian_of_the_training_targets(
+    peers: BaselineScores, rows: Any
+) -> None:
     found = {one.method: one for one in peers.records}
     assert list(found) == [OWN, CONSTANT, TREES]
     before, y = rows.y[:600], rows.y[600:]
@@ -46,7 +48,7 @@ def test_the_constant_is_the_gaussian_of_the_training_targets(peers: Peers, rows
     assert found[OWN].behind is None
 
 
-def test_trees_learn_and_hold(peers: Peers) -> None:
+def test_trees_learn_and_hold(peers: BaselineScores) -> None:
     trees, constant = (
         next(one for one in peers.records if one.method == method) for method in (TREES, CONSTANT)
     )
@@ -76,8 +78,8 @@ def test_what_trees_read_of_windows() -> None:
     ]  # mean, std, least, most, mean step of each channel
 
 
-def test_a_round_trip(peers: Peers, model: Any, tmp_path: Path) -> None:
-    assert Peers.from_json(json.loads(json.dumps(peers.to_json()))) == peers
+def test_a_round_trip(peers: BaselineScores, model: Any, tmp_path: Path) -> None:
+    assert BaselineScores.from_json(json.loads(json.dumps(peers.to_json()))) == peers
     kept = model.fitted_
     try:
         model.fitted_ = replace(kept, peers=peers)
@@ -95,13 +97,15 @@ def test_a_round_trip(peers: Peers, model: Any, tmp_path: Path) -> None:
         ("records", [{}], r"peers.records\[0\].target"),
     ],
 )
-def test_garbled_records_are_refused(peers: Peers, place: str, value: Any, words: str) -> None:
+def test_garbled_records_are_refused(
+    peers: BaselineScores, place: str, value: Any, words: str
+) -> None:
     told = {**peers.to_json(), place: value}
     with pytest.raises(InputError, match=words):
         check_peers(told)
 
 
-def test_unknown_and_odd_fields_of_a_record_are_refused(peers: Peers) -> None:
+def test_unknown_and_odd_fields_of_a_record_are_refused(peers: BaselineScores) -> None:
     told = json.loads(json.dumps(peers.to_json()))
     told["records"][0]["more"] = 1
     with pytest.raises(InputError, match=r"records\[0\].more is unknown here"):

@@ -10,7 +10,7 @@ import torch
 from together import HELD, KINDS, SCHEDULE, TRAIN, bank, every_kind, together, trained
 
 from rdeepsense.training import Rows
-from rdeepsense.training.workers import ALONE, JointCheckpoint, Peers, statistics_of
+from rdeepsense.training.workers import ALONE, JointCheckpoint, WorkerGroup, statistics_of
 
 CPU = torch.device("cpu")
 
@@ -43,9 +43,9 @@ def test_masks_are_each_workers_own(pair: list[Any]) -> None:
     alone, _ = trained("written out", ALONE, 0.3)
     found = pair[0]["dropping"][0]
     assert any(not torch.allclose(found[name], alone[name], atol=1e-4) for name in alone)
-    assert Peers(0, 2).seed(3) == 3
-    assert len({Peers(rank, 1000).seed(3) for rank in range(1000)}) == 1000
-    assert all(0 <= Peers(rank, 9).seed(2**31 - 2) < 2**31 for rank in range(9))
+    assert WorkerGroup(0, 2).seed(3) == 3
+    assert len({WorkerGroup(rank, 1000).seed(3) for rank in range(1000)}) == 1000
+    assert all(0 <= WorkerGroup(rank, 9).seed(2**31 - 2) < 2**31 for rank in range(9))
 
 
 def test_bytes_are_steps_times_parameters(pair: list[Any]) -> None:
@@ -79,7 +79,7 @@ def test_alone_nothing_is_exchanged() -> None:
 
 def test_parts_are_all_rows_once() -> None:
     weighted = Rows(TRAIN.x, TRAIN.y, torch.arange(160.0).expand(2, 160))
-    parts = [Peers(rank, 3).part_of(weighted) for rank in range(3)]
+    parts = [WorkerGroup(rank, 3).part_of(weighted) for rank in range(3)]
     assert [len(part) for part in parts] == [54, 53, 53]
     found = torch.cat([part.weight[0] for part in parts if part.weight is not None])
     assert found.sort().values.tolist() == list(range(160))

@@ -95,7 +95,7 @@ def basis(information: Floats, total: float, rows: float, between: float = 0.0) 
 LABELS = (1, 2, 5)
 
 
-def chosen(streams: Sequence[GroupStream]) -> Prior:
+def choose_prior(streams: Sequence[GroupStream]) -> Prior:
     """Choose a prior on groups that were left out."""
     prior = Prior.choose(streams)
     if not prior.groups:
@@ -158,7 +158,7 @@ _PEAK = gammaln((DF + 1) / 2) - gammaln(DF / 2) - np.log(np.pi * DF) / 2
 
 
 @dataclass(frozen=True)
-class Told:
+class Outcome:
     """What a live model said of a stream, row by row: its errors and spreads, before each label."""
 
     error: Floats
@@ -207,7 +207,7 @@ def choose_rates(
     return replace(best, eta=ETA[int(np.argmin(costs))])
 
 
-def replay(stream: GroupStream, rates: Rates, every: int = 1, most: int = MOST_ROWS) -> Told:
+def replay(stream: GroupStream, rates: Rates, every: int = 1, most: int = MOST_ROWS) -> Outcome:
     """Predict each row of a stream, then take in the label of each `every`-th one."""
     turned = basis(stream.information, stream.rows, rates.rows, rates.between)
     count = min(len(stream.phi), most)
@@ -225,10 +225,10 @@ def replay(stream: GroupStream, rates: Rates, every: int = 1, most: int = MOST_R
             logs = _logs(stream.error[row] - moved, spread).sum(-1)
             noise = rates.within * float(variance[row].mean())
             state = state.observed(psi[row], stream.error[row], noise, logs, rates)
-    return Told(errors, stds, _logs(errors, stds).mean(1))
+    return Outcome(errors, stds, _logs(errors, stds).mean(1))
 
 
-def interval_score(told: Told, every: int, coverage: float, eta: float) -> float:
+def interval_score(told: Outcome, every: int, coverage: float, eta: float) -> float:
     """Return the mean of width + 2 / alpha x what lies outside, in units of the mean spread."""
     alpha = 1 - coverage
     reach = float(student.ppf(1 - alpha / 2, DF)) * _WIDTH

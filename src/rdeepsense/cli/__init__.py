@@ -12,7 +12,7 @@ from rdeepsense.cli.terminal import (
     BROKEN_PIPE,
     RED,
     YELLOW,
-    PatientOutput,
+    BrokenPipeSafeOutput,
     print_line,
     silence_stdout,
 )
@@ -24,7 +24,7 @@ __all__ = ["main"]
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line on `args` (those of the process by default) and exit."""
     options = {"debug": bool(os.environ.get("RDEEPSENSE_DEBUG"))}
-    stdout, patient = sys.stdout, PatientOutput(sys.stdout)
+    stdout, patient = sys.stdout, BrokenPipeSafeOutput(sys.stdout)
     sys.stdout = patient
     try:
         _answer(args, options)

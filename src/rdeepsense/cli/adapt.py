@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rdeepsense._records import plain
+from rdeepsense._records import to_plain
 from rdeepsense.cli.columns import check_known
 from rdeepsense.cli.inference import (
     answerable,
@@ -75,7 +75,7 @@ def adapt(
             when: {name: {k: own[k] for k in FIGURES if k in own} for name, own in each.items()}
             for when, each in scores.items()
         }
-        write_json(json, {**facts, "these_rows": plain(shown)})
+        write_json(json, {**facts, "these_rows": to_plain(shown)})
         if json != STDOUT:
             terminal.line(f"wrote {json}")
 

@@ -287,13 +287,13 @@ def labels(frame: pl.DataFrame, name: str, option: str = "--target") -> NDArray[
     import numpy as np
     import polars as pl
 
-    from rdeepsense.data.columns import GROUPS, LABELS, plain
+    from rdeepsense.data.columns import GROUPS, LABELS, as_numpy
 
     series = frame[name]
     if series.dtype.is_float():
         series = series.fill_nan(None)
     _refuse(series.to_frame(), pl.all().is_null(), "missing values", "; remove these rows")
-    values = plain(option, series, GROUPS if option == "--groups" else LABELS)
+    values = as_numpy(option, series, GROUPS if option == "--groups" else LABELS)
     if values.dtype.kind == "f":
         broken = values[(values != values.round()) | (abs(values) >= 2.0**63)]
         if len(broken):

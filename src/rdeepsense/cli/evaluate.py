@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rdeepsense._records import plain
+from rdeepsense._records import to_plain
 from rdeepsense.cli.check import report_findings
 from rdeepsense.cli.columns import check_known, labels
 from rdeepsense.cli.inference import (
@@ -236,10 +236,10 @@ def evaluate(
         content = {
             "task": "classification" if classes else "regression",
             "rows": len(y),
-            "figures": plain(scores),
+            "figures": to_plain(scores),
             "findings": [one.to_json() for one in estimator.findings_],
-            "verdict": plain(verdicts),
-            "groups": plain(figures),
+            "verdict": to_plain(verdicts),
+            "groups": to_plain(figures),
         }
         write_json(json, content)
         if json != STDOUT:

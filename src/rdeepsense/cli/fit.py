@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rdeepsense._records import plain
+from rdeepsense._records import to_plain
 from rdeepsense._storage import Remote, path_or_url
 from rdeepsense.cli.columns import TaskKind, check_roles, decide, some
 from rdeepsense.cli.options import (
@@ -410,9 +410,9 @@ def fit(
                 "left_out": dict(source.left_out),
                 "findings": [one.to_json() for one in model.findings_],
                 "no_number": {name: str(one) for name, one in source.strays.items()},
-                closing.name: plain(closing.scores),
-                "verdict": plain(closing.verdicts),
-                "groups": plain(closing.groups),
+                closing.name: to_plain(closing.scores),
+                "verdict": to_plain(closing.verdicts),
+                "groups": to_plain(closing.groups),
                 "known_groups": dict(closing.known),
             }
             write_json(json, content)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rdeepsense._records import plain
+from rdeepsense._records import to_plain
 from rdeepsense._storage import Remote, is_url
 from rdeepsense.cli.columns import (
     inputs_of,
@@ -174,7 +174,7 @@ def rows_of(inputs: Inputs, chosen: Booleans) -> Inputs:
     return inputs.filter(chosen) if hasattr(inputs, "filter") else inputs[chosen]
 
 
-def without_strange_gaps(
+def drop_unscorable_rows(
     terminal: Terminal, model: Estimator, X: pl.DataFrame, chosen: Booleans
 ) -> Booleans:
     """Mark the rows that can be scored, and say how many of those chosen cannot."""
@@ -459,9 +459,9 @@ def evaluate_log(
         "rows": len(y),
         **(first_figures(scores) if len(scores) == 1 else {}),
         **({"accuracy_of_surest_90": surest(dist, y)} if classes else {}),
-        "figures": plain(scores),
-        "verdict": plain(verdicts),
-        "groups": plain(told),
+        "figures": to_plain(scores),
+        "verdict": to_plain(verdicts),
+        "groups": to_plain(told),
         "windows": windows.report.to_json(),
     }
     write_json(json, content)

@@ -72,9 +72,9 @@ def front_beside(plot: Path) -> Path:
 
 def budget_line(budget: Budget, training: dict[str, Any]) -> str:
     """Say what of a budget the fitted model needs."""
-    from rdeepsense.fitting.records import Need
+    from rdeepsense.fitting.records import DeviceCost
 
-    return f"budget    {budget.words(Need(**training['budget']['need']))}"
+    return f"budget    {budget.words(DeviceCost(**training['budget']['need']))}"
 
 
 # --------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ from rdeepsense.cli.terminal import (
 )
 from rdeepsense.data.parquet import NUMBER, ArrowTable, ParquetTable
 from rdeepsense.errors import InputError, nearest, require
-from rdeepsense.predict.columns import FURTHER, STATUS, Answers, Tally, Wanted
+from rdeepsense.predict.columns import FURTHER, STATUS, Answers, OutputColumns, Tally
 from rdeepsense.predict.folder import (
     MIB,
     ParquetSink,
@@ -90,7 +90,7 @@ class Asked:
     """A model by its file, what is wanted, columns to pass through, and marks of missing cells."""
 
     model: str
-    wanted: Wanted
+    wanted: OutputColumns
     ids: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
 
@@ -596,12 +596,14 @@ def predict(
     pass  # SELFIMPORT
 
     with in_options(OPTIONS):
-        wanted = Wanted(coverage, _coverage_levels(quantiles), _words(further), samples, accept)
+        wanted = OutputColumns(
+            coverage, _coverage_levels(quantiles), _words(further), samples, accept
+        )
         source, target = path_or_url(table), None if output is None else path_or_url(output)
         asked = Asked(model, wanted, tuple(ids or ()), tuple(missing_mark or ()))
         terminal = Terminal(quiet, STDOUT if target == STDOUT else None)
         if reads_logs(model):
-            plain = Wanted(coverage, samples=samples)
+            plain = OutputColumns(coverage, samples=samples)
             if wanted != plain or ids or engine is not EngineName.local or address is not None:
                 raise InputError(
                     "the model reads windows of a log: --quantiles, --with, --accept, --id, "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdeepsense.data.findings import Finding
     from rdeepsense.distributions import AnyDistribution
     from rdeepsense.estimators.loading import Estimator
-    from rdeepsense.fitting.fitted import Peers
+    from rdeepsense.fitting.fitted import BaselineScores
     from rdeepsense.reporting.verdict import Constant, Verdict
     from rdeepsense.status import Statuses
 
@@ -193,7 +193,7 @@ class ClosingScores:
     scores: Mapping[str, Scores] | Scores
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     groups: Mapping[str, list[GroupFigures]] = field(default_factory=dict)
-    peers: Peers | None = None
+    peers: BaselineScores | None = None
     known: Mapping[str, float] = field(default_factory=dict)  # of rows of groups trained on
 
 

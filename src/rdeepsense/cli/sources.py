@@ -21,7 +21,7 @@ from rdeepsense.cli.columns import (
     report_left_out,
     some,
 )
-from rdeepsense.cli.inference import without_strange_gaps
+from rdeepsense.cli.inference import drop_unscorable_rows
 from rdeepsense.cli.reading.columns import FEWEST_ROWS, Strays, is_named_id, moments_of, source_of
 from rdeepsense.cli.reading.table import (
     MOST_CLASSES,
@@ -415,7 +415,7 @@ class MemoryTable:
         if not test.any():
             terminal.line("verdict   none: no row was kept for a test (--test-fraction)")
             return ClosingScores(rows, "held_out", {})
-        test = test & without_strange_gaps(terminal, model, self.X, test)
+        test = test & drop_unscorable_rows(terminal, model, self.X, test)
         groups = None if group is None else group[test]
         dist, y = model.predict_dist(self.X.filter(test)), self.y[test]
         scores = score_model(model, dist, y, self.targets, groups)
@@ -443,7 +443,7 @@ class MemoryTable:
 
         if not self.known.any():
             return {}
-        rows = self.known & without_strange_gaps(terminal, model, self.X, self.known)
+        rows = self.known & drop_unscorable_rows(terminal, model, self.X, self.known)
         X, y = self.X.filter(rows), self.y[rows]
         found = {}
         for one in subjects_of(model.predict_dist(X), y, self.targets):

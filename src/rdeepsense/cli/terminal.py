@@ -98,7 +98,7 @@ def translated(message: str, options: Mapping[str, str]) -> str:
 BROKEN_PIPE = 141  # 128 and the number of SIGPIPE, as shells have it
 
 
-class PatientOutput:
+class BrokenPipeSafeOutput:
     """A stream that forgets what nobody reads any more, so that the work goes on to its end."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -19,10 +19,10 @@ from rdeepsense.data.columns import (
     NUMBERS,
     Categorical,
     Columns,
+    as_numpy,
     holds_dates,
     is_missing,
     moments_of,
-    plain,
 )
 from rdeepsense.data.splits import row_hashes
 from rdeepsense.errors import InputError
@@ -438,11 +438,11 @@ class Target:
     @classmethod
     def of(cls, y: ArrayLike, task: Task) -> Target:
         try:
-            array = plain("y", y, LABELS if task != "regression" else NUMBERS)
+            array = as_numpy("y", y, LABELS if task != "regression" else NUMBERS)
         except InputError:
             if task != "auto":
                 raise
-            array = plain("y", y, NUMBERS)  # beyond those that number classes
+            array = as_numpy("y", y, NUMBERS)  # beyond those that number classes
         classes = task == "classification"
         if task == "auto":
             classes = array.dtype.kind in "OUb" or (

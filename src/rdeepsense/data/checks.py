@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from rdeepsense.arrays import Booleans, Floats
-from rdeepsense.data.columns import NUMBERS, plain
+from rdeepsense.data.columns import NUMBERS, as_numpy
 from rdeepsense.data.scaling import Scaler
 from rdeepsense.errors import InputError
 from rdeepsense.refusal import unanswerable
@@ -140,7 +140,7 @@ def check_targets(y: ArrayLike | None, rows: int) -> Floats:
         raise InputError(
             "requires y to be passed, but the target y is None: fit(X, y) needs the true values"
         )
-    values = plain("y", y, NUMBERS)
+    values = as_numpy("y", y, NUMBERS)
     try:
         array: Floats = check_array(
             values,
@@ -195,7 +195,7 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> Floats | None:
     """Check weights: one number per row, none negative, not all zero."""
     if sample_weight is None:
         return None
-    given = plain("sample_weight", sample_weight, NUMBERS)
+    given = as_numpy("sample_weight", sample_weight, NUMBERS)
     if given.ndim != 1:
         raise InputError(f"sample_weight has {given.ndim} axes; accepted: one number per row")
     weight = given.astype(np.float64)

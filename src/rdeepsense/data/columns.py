@@ -48,7 +48,7 @@ _HINTS = {
 _SCALAR = ("durations", "dates or times", "bytes")  # that can tell groups apart
 
 
-def plain(name: str, values: ArrayLike, accepted: str) -> NDArray[Any]:
+def as_numpy(name: str, values: ArrayLike, accepted: str) -> NDArray[Any]:
     """Return the values of a column, or of each column of a table, checked.
 
     `accepted` is NUMBERS, LABELS or GROUPS. What is missing becomes NaN among numbers, where it is
@@ -66,7 +66,7 @@ def plain(name: str, values: ArrayLike, accepted: str) -> NDArray[Any]:
 
 def groups_of(values: ArrayLike, rows: int) -> NDArray[Any]:
     """Return the group of each of so many rows, checked."""
-    found = plain("groups", values, GROUPS)
+    found = as_numpy("groups", values, GROUPS)
     if found.ndim == 0:
         raise InputError(f"groups is one value, {values!r:.60}; accepted: one for each row")
     if found.ndim > 1 and found.shape[1:] != (1,):
@@ -305,7 +305,7 @@ class Columns:
         """Return the numbers of a column; refuse anything else."""
         values = self.values[column]
         has_name = isinstance(getattr(values, "name", None), str)  # which is then said anyway
-        found = plain("X" if has_name else self.said(column), values, NUMBERS)
+        found = as_numpy("X" if has_name else self.said(column), values, NUMBERS)
         return found if found.dtype == np.float32 else found.astype(np.float64)
 
     def chosen(self, categorical: Categorical) -> list[int]:

@@ -18,7 +18,7 @@ from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
 from rdeepsense.fitting.fitted import Fitted, Inputs, Networks
 from rdeepsense.fitting.passes import Single
-from rdeepsense.fitting.records import Candidate, Need, TrainingReport
+from rdeepsense.fitting.records import Candidate, DeviceCost, TrainingReport
 from rdeepsense.fitting.spec import TrainedNetwork
 from rdeepsense.networks import Architecture, Dense, Own, Periodic, Shape
 
@@ -135,7 +135,7 @@ class Budget:
         outputs: int,
         columns: int,
         encoding: Encoding | None = None,
-    ) -> Need:
+    ) -> DeviceCost:
         """Count what a network needs, `columns` those of its last layer."""
         if not isinstance(architecture, Dense | Periodic) or len(shape) != 1:
             raise InputError(
@@ -149,9 +149,9 @@ class Budget:
         widths = (*architecture.hidden, columns)
         planned = Dimensions.planned(shape[0], outputs, widths, self.dtype, embedding, encoding)
         memory = Memory.of(planned, self.dtype)
-        return Need(memory.flash, memory.ram, planned.multiply_adds)
+        return DeviceCost(memory.flash, memory.ram, planned.multiply_adds)
 
-    def allows(self, need: Need) -> bool:
+    def allows(self, need: DeviceCost) -> bool:
         """Tell whether a need is within every limit."""
         limits = (self.flash, self.ram, self.multiply_adds)
         needed = (need.flash, need.ram, need.multiply_adds)
@@ -164,7 +164,7 @@ class Budget:
         """Return predictions as the stored network makes them."""
         return as_exported(dist, X, trained, self.dtype)
 
-    def words(self, need: Need) -> str:
+    def words(self, need: DeviceCost) -> str:
         """Say what is needed, of what there is where there is a limit."""
         flash, ram = (_of(*pair) for pair in ((need.flash, self.flash), (need.ram, self.ram)))
         most = "" if self.multiply_adds is None else f" of {self.multiply_adds:,}"

@@ -14,13 +14,19 @@ from rdeepsense._progress import Progress
 from rdeepsense.adaptation.rates import Rates
 from rdeepsense.calibration.reject import RejectOption
 from rdeepsense.deploy.c.export import check_folder, export_c99, export_graph_c99
-from rdeepsense.deploy.fold import check_steady, folded_form, has_graph, save, settled
+from rdeepsense.deploy.fold import (
+    check_steady,
+    folded_form,
+    has_graph,
+    save,
+    with_adaptation_folded,
+)
 from rdeepsense.deploy.onnx.export import export_onnx
 from rdeepsense.deploy.options import LabelledRows, Options, check_options
 from rdeepsense.deploy.package.export import check_package, write_package
 from rdeepsense.deploy.quality import ExportReport
-from rdeepsense.deploy.quantise import refusal, said
-from rdeepsense.deploy.status import Watch, export_refusal, watched
+from rdeepsense.deploy.quantise import column_label, refusal
+from rdeepsense.deploy.status import StatusRules, export_refusal, watched
 from rdeepsense.deploy.web.export import export_web
 from rdeepsense.errors import ColumnWarning
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
@@ -151,10 +157,10 @@ def export(
     if to == "web":
         return export_web(fitted, place, options, LabelledRows.of(fitted, rows), progress)
     check_steady(fitted, to)
-    plain = settled(fitted, epistemic)
+    plain = with_adaptation_folded(fitted, epistemic)
     if to == "folded":
         folded = folded_form(plain, epistemic)
-        watch = Watch.of(fitted, LabelledRows.of(fitted), options)
+        watch = StatusRules.of(fitted, LabelledRows.of(fitted), options)
         facts = watch.on(folded.facts.streamed(smoothing, hop))
         save(replace(folded, facts=facts), place)
         return ExportReport(to, place, None)
@@ -167,10 +173,10 @@ def _check_single(fitted: Fitted, to: str) -> None:
     """Refuse what float32 does not tell apart; warn of an input that it makes noisy."""
     scaler, target = fitted.inputs.scaler, fitted.target_scaler
     for k in scaler.double_columns:
-        raise refusal(to, said("input", k, fitted.inputs.names), scaler.about(k))
+        raise refusal(to, column_label("input", k, fitted.inputs.names), scaler.about(k))
     if target is not None:
         for k in target.double_columns:
-            raise refusal(to, said("target", k, fitted.target.names), target.about(k))
+            raise refusal(to, column_label("target", k, fitted.target.names), target.about(k))
     X = fitted.kept_rows[0]
     numbers = list(range(X.shape[-1]) if scaler.encoding is None else scaler.encoding.numbers)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -179,7 +185,7 @@ def _check_single(fitted: Fitted, to: str) -> None:
         noise = np.sqrt(np.square(apart).sum(tuple(range(X.ndim - 1))) / rows)
         noise /= scaler.scale[: len(numbers)]
     for k in np.flatnonzero(noise > MOST_NOISE)[:1].tolist():
-        column = said("input", numbers[k], fitted.inputs.names)
+        column = column_label("input", numbers[k], fitted.inputs.names)
         warnings.warn(
             f"{to} reads float32, which rounds {column} ({scaler.about(numbers[k])}) by "
             f"{noise[k]:.0%} of its standard deviation; subtract a constant from it and fit again",

@@ -83,7 +83,7 @@ class Rounded(nn.Module):
         ]
 
 
-def plain(layers: list[DenseLayer]) -> nn.Sequential:
+def without_dropout(layers: list[DenseLayer]) -> nn.Sequential:
     """Build the float network of these layers."""
     modules: list[nn.Module] = []
     for layer in layers:
@@ -217,7 +217,7 @@ def fine_tuned(
     layers = head.unscaled(ready.dense)
     z = torch.from_numpy(scaled(X, ready)).float()
     student = Rounded(layers, units)
-    _train(student, plain(layers), head, z, head.labels(y), progress)
+    _train(student, without_dropout(layers), head, z, head.labels(y), progress)
     tuned = head.rescaled(student.layers())
     reach = reach_of(folded, X, ready)
     network = integers(X, ready._replace(dense=tuned), units, reach, corrected=False)

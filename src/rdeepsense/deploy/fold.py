@@ -40,8 +40,8 @@ from rdeepsense.deploy.folded.model import (
     Intervals,
     LastLayerLaplace,
     Layers,
-    Narrowing,
     Output,
+    VarianceReduction,
     triangular,
 )
 from rdeepsense.deploy.tracing import stream_of, trace
@@ -49,7 +49,7 @@ from rdeepsense.distributions import LocationScale, Recalibrated
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import DistributionEstimator, fitted_model
 from rdeepsense.fitting.epistemic import EpistemicPart
-from rdeepsense.fitting.fitted import Fitted, GroupCorrection
+from rdeepsense.fitting.fitted import Adaptation, Fitted
 from rdeepsense.heads import HEADS, Head
 from rdeepsense.link import Column, Expression, LocationWidth, Operation, to_json
 from rdeepsense.modelfile import tensors as model_file
@@ -459,7 +459,7 @@ def _compare(body: nn.Module, graph: Graph) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def settled(fitted: Fitted, epistemic: str | None = None) -> Fitted:
+def with_adaptation_folded(fitted: Fitted, epistemic: str | None = None) -> Fitted:
     """Return a model with the same medians and no correction beside its network.
 
     Its variance is that of before the labels; `narrowing` has what they leave of it.
@@ -498,7 +498,7 @@ def check_steady(fitted: Fitted, to: str) -> None:
         )
 
 
-def narrowing(fitted: Fitted, dtype: str, live: bool) -> Narrowing | None:
+def narrowing(fitted: Fitted, dtype: str, live: bool) -> VarianceReduction | None:
     """Fold what labels leave of the variance, if they take anything away.
 
     With C0 = L L^T the ratio phi^T C phi / phi^T C0 phi is psi^T M psi / psi^T psi of
@@ -519,7 +519,7 @@ def narrowing(fitted: Fitted, dtype: str, live: bool) -> Narrowing | None:
         q, upper = np.linalg.qr(_unprojected(known, lower).T)
         turned.append(upper.T)
         left.append(q.T @ (own + own.T) @ q / 2)
-    return Narrowing(np.array(turned), np.array(left), state.prior.shares, 1 - MOST_SHARE)
+    return VarianceReduction(np.array(turned), np.array(left), state.prior.shares, 1 - MOST_SHARE)
 
 
 def _check_narrowing(fitted: Fitted, dtype: str, live: bool) -> None:
@@ -541,7 +541,7 @@ def _check_narrowing(fitted: Fitted, dtype: str, live: bool) -> None:
         raise InputError(f"{what} networks with a hidden layer and a ReLU before the last layer")
 
 
-def _change(known: GroupCorrection) -> Floats:
+def _change(known: Adaptation) -> Floats:
     """Return D (hidden + 1, outputs) of the last hidden layer's own numbers, and the 1."""
     state = known.state
     found: Floats = state.weights
@@ -550,7 +550,7 @@ def _change(known: GroupCorrection) -> Floats:
     return _unprojected(known, found)
 
 
-def _unprojected(known: GroupCorrection, of_features: Floats) -> Floats:
+def _unprojected(known: Adaptation, of_features: Floats) -> Floats:
     """Return rows for the last hidden layer's own numbers, and the 1, from those of phi."""
     if known.projection is None:
         return of_features

@@ -631,14 +631,14 @@ def check_single(folded: Folded | FoldedGraph, to: str) -> None:
     """Refuse an input or a target that needs float64, by its name."""
     facts, part = folded.facts, folded.graph if isinstance(folded, FoldedGraph) else folded.layers
     for k in facts.double:
-        raise refusal(to, said("input", k, facts.features))
+        raise refusal(to, column_label("input", k, facts.features))
     found = folded.run(part.rows_at(np.zeros((1, part.inputs))))
     if isinstance(found, MeanStd) and facts.guard is not None:
         for k in arrays.double_columns(found.mean[0], facts.guard.fallback):
-            raise refusal(to, said("target", k, facts.targets))
+            raise refusal(to, column_label("target", k, facts.targets))
 
 
-def said(what: str, column: int, names: Sequence[str] | None) -> str:
+def column_label(what: str, column: int, names: Sequence[str] | None) -> str:
     """Name an input or a target."""
     return f"{what} {column if names is None else repr(names[column])}"
 

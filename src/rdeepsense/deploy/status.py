@@ -146,7 +146,7 @@ def _crossed(X: NDArray[Any], reading: Reading) -> Floats:
 
 
 @dataclass(frozen=True)
-class Watch:
+class StatusRules:
     """A reject option's threshold and a compact novelty, where there are any.
 
     `left_out` says why a novelty that was fitted does not go along.
@@ -158,7 +158,7 @@ class Watch:
     left_out: str | None = None
 
     @classmethod
-    def of(cls, fitted: Fitted, rows: LabelledRows, options: Options) -> Watch:
+    def of(cls, fitted: Fitted, rows: LabelledRows, options: Options) -> StatusRules:
         """Find what the options ask for; unasked, a novelty goes along where one was fitted."""
         refusal = export_refusal(fitted, rows, options.reject)
         if options.novelty is False or (options.novelty is None and fitted.novelty is None):
@@ -187,4 +187,4 @@ def watched(fitted: Fitted, to: str, options: Options) -> Fitted:
     return replace(fitted, novelty=None, unlike=None)
 
 
-UNWATCHED = Watch()
+UNWATCHED = StatusRules()

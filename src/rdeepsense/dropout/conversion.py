@@ -14,7 +14,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.rnn import RNNCellBase
 
 from rdeepsense import _torch
-from rdeepsense._torch import alone
+from rdeepsense._torch import exclusive
 from rdeepsense.dropout.layers import (
     DropoutConv1d,
     DropoutConv2d,
@@ -82,7 +82,7 @@ class StochasticNetwork(nn.Module):
         On a GPU no thread that trains sets another precision meanwhile.
         """
         # After the generators' lock, as in training: two orders would be a deadlock.
-        still = alone("precision") if device.type == "cuda" else nullcontext()
+        still = exclusive("precision") if device.type == "cuda" else nullcontext()
         with _torch.drawing(seed, device, self.draws_elsewhere), still:
             yield
 

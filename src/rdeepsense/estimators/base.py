@@ -38,6 +38,7 @@ from rdeepsense.data.columns import (
     LABELS,
     Categorical,
     Columns,
+    as_numpy,
     check_categorical,
     check_table,
     checked_parts,
@@ -48,7 +49,6 @@ from rdeepsense.data.columns import (
     further_columns,
     groups_of,
     named_columns,
-    plain,
     unmasked,
 )
 from rdeepsense.data.findings import CheckReport, Finding
@@ -573,7 +573,7 @@ class DistributionEstimator(BaseEstimator):
             raise InputError("new_groups = True needs groups=, the group of each row")
         dist = self.predict_dist(X)
         truth = self.fitted_.target.encode(y, len(dist))
-        own = None if groups is None else plain("groups", groups, LABELS)
+        own = None if groups is None else as_numpy("groups", groups, LABELS)
         self.fitted_ = replace(self.fitted_, conformal=Conformal.fit(dist, truth, own, new_groups))
         return self
 

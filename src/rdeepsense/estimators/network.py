@@ -82,7 +82,7 @@ def widths(hidden: Any) -> Any:  # Any: whatever the argument takes
     return (int(hidden),) if is_one else hidden
 
 
-def settled(name: str, value: Any, effort: str) -> Any:  # Any: whatever the argument takes
+def apply_effort(name: str, value: Any, effort: str) -> Any:  # Any: whatever the argument takes
     """Return an argument as it is, or for a quick fit what its "auto" stands for."""
     check_choice("effort", effort, EFFORTS)
     is_open = isinstance(value, str) and value == "auto"

@@ -24,13 +24,13 @@ from rdeepsense.estimators.network import (
     Classifier,
     NetworkEstimator,
     Regressor,
+    apply_effort,
     as_regression,
-    settled,
     widths,
 )
 from rdeepsense.fitting.distillation import Teacher, distillation_set
 from rdeepsense.fitting.epistemic import TOTALS
-from rdeepsense.fitting.ladder import is_dear
+from rdeepsense.fitting.ladder import is_expensive
 from rdeepsense.fitting.passes import Passes, Sampled, Single, matched
 from rdeepsense.fitting.records import Candidate, Criterion, candidates
 from rdeepsense.fitting.spec import DeviceBudget, FitSpec
@@ -144,7 +144,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
         return layers
 
     def _settled(self, name: str) -> Any:  # Any: whatever the argument takes
-        return settled(name, getattr(self, name), self.effort)
+        return apply_effort(name, getattr(self, name), self.effort)
 
     def _spec(self) -> FitSpec:
         budget: object = self.budget
@@ -152,7 +152,7 @@ class RDeepSense(CalibratedEstimator, NetworkEstimator):
             raise InputError(f"budget = {budget!r} is no budget; accepted: None, rdeepsense.Budget")
         spec = replace(super()._spec(), input_drop_prob=self.input_drop_prob, budget=self.budget)
         spec = replace(spec, laplace=True, leaves_groups_out=True, allows_for_few_rows=True)
-        if self.effort == "quick" and is_dear(spec.architecture):
+        if self.effort == "quick" and is_expensive(spec.architecture):
             return replace(spec, most_steps=QUICK_STEPS, group_folds=QUICK_FOLDS)
         return spec
 

@@ -26,7 +26,7 @@ from rdeepsense.adaptation.rates import Rates
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.distributions import AnyDistribution, Categorical
 from rdeepsense.errors import InputError, LabelWarning
-from rdeepsense.fitting.fitted import CPU, AnyPrior, Fitted, GroupCorrection, logits_of
+from rdeepsense.fitting.fitted import CPU, Adaptation, AnyPrior, Fitted, logits_of
 from rdeepsense.fitting.passes import LastHidden
 
 Stream = GroupStream | ClassStream
@@ -156,7 +156,7 @@ def prior_of(streams: Sequence[Stream]) -> AnyPrior:
     classes = [stream for stream in streams if isinstance(stream, ClassStream)]
     if classes:
         return ClassPrior.choose(classes)
-    return choose.chosen([stream for stream in streams if isinstance(stream, GroupStream)])
+    return choose.choose_prior([stream for stream in streams if isinstance(stream, GroupStream)])
 
 
 def rates_of(streams: Sequence[Stream], verbose: bool = False) -> Rates | None:
@@ -165,7 +165,7 @@ def rates_of(streams: Sequence[Stream], verbose: bool = False) -> Rates | None:
     return choose_rates(numbers, progress=progress_for(verbose)) if numbers else None
 
 
-def _nothing_learnt(fitted: Fitted) -> GroupCorrection:
+def _nothing_learnt(fitted: Fitted) -> Adaptation:
     """Return the state before any label; a prior that was not chosen is the default."""
     layer, outputs = _layer(fitted), fitted.target.outputs
     information = layer.information / fitted.training.rows
@@ -179,7 +179,7 @@ def _nothing_learnt(fitted: Fitted) -> GroupCorrection:
         typical = 1 / float(information[-1, -1])
         prior = chosen if isinstance(chosen, Prior) else Prior.default(outputs, typical)
         state = AdaptedNumbers.none(prior, information)
-    return GroupCorrection(state, layer.projection, 0, fitted.digest())
+    return Adaptation(state, layer.projection, 0, fitted.digest())
 
 
 def _layer(fitted: Fitted) -> LastHidden:

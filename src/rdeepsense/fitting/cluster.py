@@ -31,7 +31,7 @@ from rdeepsense.fitting.target import Target
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, StreamedRows, TrainingRecord, train_networks
 from rdeepsense.training.checkpoint import Checkpoint, fingerprint
-from rdeepsense.training.workers import JointCheckpoint, Peers
+from rdeepsense.training.workers import JointCheckpoint, WorkerGroup
 
 # --------------------------------------------------------------------------------------------------
 # The specification of a joint training
@@ -90,7 +90,7 @@ class JointJob:
 
     def run(
         self,
-        peers: Peers,
+        peers: WorkerGroup,
         checkpoint: str | os.PathLike[str] | None = None,
         display: Progress | None = None,
         device: torch.device = CPU,
@@ -236,7 +236,7 @@ Trained = tuple[list[StochasticNetwork], JointRecord]
 States = list[dict[str, NDArray[Any]]]
 
 
-class RayPeers(Peers):
+class RayPeers(WorkerGroup):
     """Workers of Ray Train; their states lie in a folder that Ray copies to the run's storage."""
 
     def __init__(self, rank: int, size: int, folder: Path) -> None:

@@ -101,7 +101,7 @@ class PeerRecord:
 
 
 @dataclass(frozen=True)
-class Peers:
+class BaselineScores:
     """The figures of the model and of simple ones on the same rows."""
 
     rows: int
@@ -112,7 +112,7 @@ class Peers:
         return {"rows": self.rows, "records": [asdict(one) for one in self.records]}
 
     @classmethod
-    def from_json(cls, value: Json) -> Peers:
+    def from_json(cls, value: Json) -> BaselineScores:
         """Read what `check_peers` has passed."""
         return cls(value["rows"], tuple(PeerRecord(**one) for one in value["records"]))
 
@@ -130,8 +130,8 @@ PEERS = Record(
     "peers",
     "peers",
     check=lambda value, context: check_peers(value),
-    write=lambda peers: model_file.plain(peers.to_json()),
-    read=Peers.from_json,
+    write=lambda peers: model_file.to_plain(peers.to_json()),
+    read=BaselineScores.from_json,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class GroupCorrection:
+class Adaptation:
     """The state after `labels` labels, and the SHA-256 of the networks that it corrects."""
 
     state: AdaptedNumbers | AdaptedClasses
@@ -233,7 +233,7 @@ class AdaptationFile(FilePart[AnyPrior]):
         yield "adaptation.shares", Numbers((outputs, columns), 0.0, 1.0)
 
     def to_file(self, part: AnyPrior, header: Header, tensors: Tensors) -> None:
-        header["adaptation"] = model_file.plain({"rows": part.rows, "groups": part.groups})
+        header["adaptation"] = model_file.to_plain({"rows": part.rows, "groups": part.groups})
         if isinstance(part, Prior):
             for name in ("between", "within", "directions", "shares"):
                 tensors[f"adaptation.{name}"] = getattr(part, name)
@@ -245,7 +245,7 @@ class AdaptationFile(FilePart[AnyPrior]):
         return Prior(float(kept["rows"]), **arrays, groups=kept["groups"])
 
 
-class CorrectionFile(FilePart[GroupCorrection]):
+class CorrectionFile(FilePart[Adaptation]):
     name, section = "correction", "adapted"
 
     def check_header(self, context: Context) -> None:
@@ -284,11 +284,11 @@ class CorrectionFile(FilePart[GroupCorrection]):
             except np.linalg.LinAlgError as error:
                 raise InputError(f"{name} is not positive definite") from error
 
-    def to_file(self, part: GroupCorrection, header: Header, tensors: Tensors) -> None:
+    def to_file(self, part: Adaptation, header: Header, tensors: Tensors) -> None:
         header["adapted"] = {"labels": part.labels, "source": part.source}
         tensors |= model_file.named("adapted", part.arrays())
 
-    def from_file(self, tensors: Tensors, context: Context) -> GroupCorrection:
+    def from_file(self, tensors: Tensors, context: Context) -> Adaptation:
         """Restore the part; refuse a correction of another last layer than the network's."""
         kept, arrays = context.header["adapted"], model_file.under("adapted", tensors)
         weights, covariance = arrays["weights"], arrays["covariance"]
@@ -305,7 +305,7 @@ class CorrectionFile(FilePart[GroupCorrection]):
         else:
             assert isinstance(prior, ClassPrior)
             state = AdaptedClasses(prior, weights, covariance)
-        return GroupCorrection(state, projection, kept["labels"], kept["source"])
+        return Adaptation(state, projection, kept["labels"], kept["source"])
 
 
 ADAPTATION, CORRECTION = AdaptationFile(), CorrectionFile()
@@ -378,11 +378,11 @@ class Fitted:
     novelty: Novelty | None = None  # of `fit_novelty`
     guard: Guard | None = None  # None for files of before there was one
     adaptation: AnyPrior | None = None  # None where no groups were left out
-    correction: GroupCorrection | None = None  # of a model that was adapted
+    correction: Adaptation | None = None  # of a model that was adapted
     rates: Rates | None = None  # of a live model; None where they were not chosen
     recipe: Recipe | None = None  # how rows are cut from a log; None where nobody said
     smoothing: Smoothing | None = None  # of decisions in a stream; None where no group was left out
-    peers: Peers | None = None  # beside simple models; None where nobody compared
+    peers: BaselineScores | None = None  # beside simple models; None where nobody compared
     unlike: CompactNovelty | None = None  # that rows are flagged by; None where rows were few
     parts: Mapping[str, object] = field(default_factory=dict)  # those without a field of their name
 

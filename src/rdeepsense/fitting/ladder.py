@@ -7,7 +7,7 @@ from math import ceil, log
 
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
-from rdeepsense.fitting.records import Need
+from rdeepsense.fitting.records import DeviceCost
 from rdeepsense.fitting.spec import DeviceBudget, FitSpec
 from rdeepsense.heads import head_named
 from rdeepsense.networks import Architecture, DeepSense, Dense, Flattened, Periodic, Shape
@@ -72,7 +72,7 @@ def turned(architecture: Architecture) -> tuple[Architecture, ...]:
     return tuple(replace(architecture, rotation_std=std) for std in ROTATIONS)
 
 
-def is_dear(architecture: Architecture) -> bool:
+def is_expensive(architecture: Architecture) -> bool:
     """Tell whether a step takes ten times as long as dense layers', so that folds are too dear."""
     return isinstance(architecture, DeepSense)
 
@@ -194,7 +194,7 @@ def need_of(
     shape: Shape,
     outputs: int,
     encoding: Encoding | None = None,
-) -> Need:
+) -> DeviceCost:
     """Count what an architecture needs with the largest of the heads that are tried."""
     assert spec.budget is not None
     heads = (head_named(candidate.likelihood) for candidate in spec.grid)
@@ -268,5 +268,5 @@ def _thinned(layers: list[Widths]) -> list[Widths]:
     return [hidden for hidden in layers if hidden[0] not in BETWEEN or hidden == layers[-1]]
 
 
-def _told(budget: DeviceBudget, architecture: Architecture, need: Need) -> str:
+def _told(budget: DeviceBudget, architecture: Architecture, need: DeviceCost) -> str:
     return f"the budget is too small for {architecture!r}, which needs {budget.words(need)}"

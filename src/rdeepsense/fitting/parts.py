@@ -269,7 +269,7 @@ RATES = Record(
     "rates",
     "live",
     check=lambda value, context: check_fields(value, LIVE, at="live."),
-    write=lambda rates: model_file.plain(asdict(rates)),
+    write=lambda rates: model_file.to_plain(asdict(rates)),
     read=lambda value: Rates(**{name: tupled(own) for name, own in value.items()}),
 )
 RECIPE = Record(

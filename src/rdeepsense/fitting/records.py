@@ -125,7 +125,7 @@ def _is_heavy(trial: Trial) -> bool:
 
 
 @dataclass(frozen=True)
-class Need:
+class DeviceCost:
     """Bytes, and the multiply-adds of one prediction."""
 
     flash: int
@@ -222,7 +222,7 @@ class TriedLength:
 
 
 @dataclass(frozen=True)
-class Behind:
+class Gap:
     """The figure that is worse than the chosen one's, with the error of that difference."""
 
     difference: float  # mean over the judged rows
@@ -232,7 +232,7 @@ class Behind:
         return asdict(self)
 
     @classmethod
-    def of(cls, losses: Floats, chosen: Floats) -> Behind:
+    def of(cls, losses: Floats, chosen: Floats) -> Gap:
         """Compare the NLL of the same rows, pair by pair."""
         difference = losses - chosen
         error = difference.std() / np.sqrt(len(difference))
@@ -248,8 +248,8 @@ class TriedArchitecture:
     parameters: int
     nll: float
     chosen: bool = False
-    behind: Behind | None = None  # None for the chosen one
-    need: Need | None = None  # on the device, where there is a budget
+    behind: Gap | None = None  # None for the chosen one
+    need: DeviceCost | None = None  # on the device, where there is a budget
 
     def to_json(self) -> Json:
         value = asdict(self)
@@ -261,25 +261,25 @@ class TriedArchitecture:
     def from_json(cls, value: Json) -> TriedArchitecture:
         behind, need = value.get("behind"), value.get("need")
         parts = {
-            "behind": None if behind is None else Behind(**behind),
-            "need": None if need is None else Need(**need),
+            "behind": None if behind is None else Gap(**behind),
+            "need": None if need is None else DeviceCost(**need),
         }
         return cls(**{**value, **parts})
 
 
 @dataclass(frozen=True)
-class Second:
+class RunnerUp:
     """The trial that came second, and by how much."""
 
     trial: int
-    behind: Behind
+    behind: Gap
 
     def to_json(self) -> Json:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: Json) -> Second:
-        return cls(value["trial"], Behind(**value["behind"]))
+    def from_json(cls, value: Json) -> RunnerUp:
+        return cls(value["trial"], Gap(**value["behind"]))
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class Selection:
     trials: tuple[Trial, ...]
     lengths: tuple[TriedLength, ...] | None = None  # None where no other length was an option
     architectures: tuple[TriedArchitecture, ...] | None = None  # None where it was given
-    second: Second | None = None  # None where there was one trial alone
+    second: RunnerUp | None = None  # None where there was one trial alone
     cut: bool = False  # whether the clock ended the search, so that another run may choose another
 
     def to_json(self) -> Json:
@@ -341,7 +341,7 @@ class Selection:
             architectures=None
             if tried is None
             else tuple(TriedArchitecture.from_json(one) for one in tried),
-            second=None if second is None else Second.from_json(second),
+            second=None if second is None else RunnerUp.from_json(second),
             cut=value.get("cut", False),
         )
 

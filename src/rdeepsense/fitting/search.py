@@ -20,7 +20,7 @@ from rdeepsense.fitting.few_rows import Shrinkage, freedom, shrunk_folds
 from rdeepsense.fitting.ladder import (
     FEW_ROWS,
     VERY_MANY_ROWS,
-    is_dear,
+    is_expensive,
     ladder,
     ladder_within,
     need_of,
@@ -35,10 +35,10 @@ from rdeepsense.fitting.records import (
     FOLDS,
     LAST_ROWS,
     THEN_ALL_ROWS,
-    Behind,
     Candidate,
     Criterion,
-    Second,
+    Gap,
+    RunnerUp,
     Selection,
     Trial,
     TriedArchitecture,
@@ -58,7 +58,7 @@ from rdeepsense.fitting.trainer import (
     engine_for,
     fold_weights,
     out_of_fold,
-    spread_banks,
+    train_banks,
 )
 from rdeepsense.networks import Architecture, name_of
 from rdeepsense.training import Schedule
@@ -96,7 +96,7 @@ class Leaderboard:
         """Return what the model and its file keep."""
         return Selection(self.by, how, self.leader, tuple(self.trials), second=self._second())
 
-    def _second(self) -> Second | None:
+    def _second(self) -> RunnerUp | None:
         """Return what would have been chosen if the leader had not been there."""
         leader = self.leader
         others = [number for number in range(len(self.judged)) if number != leader]
@@ -106,11 +106,11 @@ class Leaderboard:
         number = others[best([one.trial for one in own], self.by, [one.losses for one in own])]
         first, second = self.judged[leader], self.judged[number]
         if self.by == "nll":
-            return Second(number, Behind.of(second.losses, first.losses))
+            return RunnerUp(number, Gap.of(second.losses, first.losses))
         first_area, area = first.trial.deviation_area, second.trial.deviation_area
         assert first_area is not None
         assert area is not None
-        return Second(number, Behind(area - first_area, None))
+        return RunnerUp(number, Gap(area - first_area, None))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def choose_architecture(
     return tuple(
         replace(own, chosen=True)
         if number == chosen
-        else replace(own, behind=Behind.of(judgement.losses, found[chosen][1].losses))
+        else replace(own, behind=Gap.of(judgement.losses, found[chosen][1].losses))
         for number, (own, judgement) in enumerate(found)
     )
 
@@ -249,7 +249,7 @@ def _all_tried(
             partial(_tried, architecture=architecture, coarse=coarse, folded=folded)
             for architecture in architectures
         ]
-        elsewhere = spread_banks(engine, trainer, tasks)
+        elsewhere = train_banks(engine, trainer, tasks)
         trainer.spec = _looking(spec)
         return elsewhere
     found: list[tuple[TriedArchitecture, Judgement]] = []
@@ -397,7 +397,7 @@ def _after_all_steps(
         for k in rivals
     ]
     if (engine := engine_for(trainer, len(tasks))) is not None:
-        judged = spread_banks(engine, trainer, tasks)
+        judged = train_banks(engine, trainer, tasks)
     else:
         judged = [task(trainer, trainer.spec) for task in tasks]
     after = [
@@ -428,7 +428,7 @@ def smallest_good(found: Sequence[tuple[TriedArchitecture, Judgement]]) -> int:
     best = best_of(found)
     losses = found[best][1].losses
     for k in sorted(range(len(found)), key=lambda k: found[k][0].parameters):
-        behind = Behind.of(found[k][1].losses, losses)
+        behind = Gap.of(found[k][1].losses, losses)
         if k == best or behind.difference <= (behind.standard_error or 0.0):
             return k
     return best
@@ -461,7 +461,7 @@ OTHER_DROPS = (0.2, 0.02)
 
 
 @dataclass(frozen=True)
-class Means:
+class SearchLimits:
     """What a choice may cost: windows and steps of a candidate, and of the winner's own folds."""
 
     windows: int
@@ -471,15 +471,15 @@ class Means:
     longer: bool  # whether there are steps enough to tell larger networks and less dropout
 
 
-CPU = Means(windows=1_500, steps=150, batch_size=64, passes=600_000, longer=False)
-CUDA = Means(windows=20_000, steps=None, batch_size=None, passes=math.inf, longer=True)
+CPU = SearchLimits(windows=1_500, steps=150, batch_size=64, passes=600_000, longer=False)
+CUDA = SearchLimits(windows=20_000, steps=None, batch_size=None, passes=math.inf, longer=True)
 
 
 def can_choose(trainer: Trainer, architectures: Sequence[Architecture]) -> bool:
     """Tell whether a network for windows is to be chosen, and there are groups to choose by."""
     spec, rows = trainer.spec, trainer.rows
     return (
-        any(map(is_dear, architectures))
+        any(map(is_expensive, architectures))
         and rows.groups is not None
         and rows.split_off
         and spec.criterion == "nll"
@@ -497,8 +497,8 @@ def choose_by_groups(
     fold = part.folds(FOLDS, trainer.rows.seed, trainer.rows.labels)
     length = _search_length(trainer, len(part), means)
     usual = _nearest(spec.grid, USUAL_DROP)
-    dear = [one for one in architectures if is_dear(one)]
-    plain = [one for one in architectures if not is_dear(one)]
+    dear = [one for one in architectures if is_expensive(one)]
+    plain = [one for one in architectures if not is_expensive(one)]
     at = min(1, len(dear) - 1)  # the usual size
     smaller = dear[:at] if trainer.row_count < MANY_ROWS else []
     rest = [*smaller, *(dear[at + 1 :] if means.longer else [])]
@@ -534,7 +534,7 @@ def choose_by_groups(
     told = tuple(
         replace(own, chosen=True)
         if number == chosen
-        else replace(own, behind=Behind.of(judgement.losses, found[chosen][1].losses))
+        else replace(own, behind=Gap.of(judgement.losses, found[chosen][1].losses))
         for number, (own, judgement) in enumerate(found)
     )
     return told, _last_length(trainer, means)
@@ -542,7 +542,7 @@ def choose_by_groups(
 
 def is_close(found: Sequence[Tried]) -> bool:
     """Tell whether the last one is within two standard errors of the best so far."""
-    behind = Behind.of(found[-1][1].losses, found[best_of(found)][1].losses)
+    behind = Gap.of(found[-1][1].losses, found[best_of(found)][1].losses)
     return behind.difference <= 2 * (behind.standard_error or 0.0)
 
 
@@ -593,7 +593,7 @@ def _by_group(losses: Floats, group: Integers) -> Floats:
 def clearly_best(usual: Judgement, others: Sequence[Judgement]) -> Candidate:
     """Return the usual candidate, unless another is better by more than a standard error."""
     best = min(others, key=lambda one: one.trial.nll)
-    ahead = Behind.of(usual.losses, best.losses)
+    ahead = Gap.of(usual.losses, best.losses)
     clearly = ahead.difference > (ahead.standard_error or 0.0)
     return (best if clearly else usual).trial.candidate
 
@@ -629,7 +629,7 @@ def spread(part: Part, most: int) -> Part:
     return part[place < cap]
 
 
-def _search_length(trainer: Trainer, rows: int, means: Means) -> Length | None:
+def _search_length(trainer: Trainer, rows: int, means: SearchLimits) -> Length | None:
     if trainer.spec.epochs is not None:
         return None
     size = trainer.spec.batch_size or means.batch_size
@@ -638,7 +638,7 @@ def _search_length(trainer: Trainer, rows: int, means: Means) -> Length | None:
     return Length(max(1, round(steps / max(1, rows // usual.batch_size))), usual.batch_size)
 
 
-def _last_length(trainer: Trainer, means: Means) -> Length | None:
+def _last_length(trainer: Trainer, means: SearchLimits) -> Length | None:
     """Return the length of the winner's folds: the usual one, or what may be spent."""
     if trainer.spec.epochs is not None:
         return None
@@ -681,7 +681,7 @@ def select(trainer: Trainer) -> TrainedModel:
     fold = (not alone or trainer.is_of_few_rows) and few and criterion == "nll"
     fold = fold and trainer.can_fold
     judged = (trainer.spec.architecture,) if alone else architectures
-    fold = fold and not any(map(is_dear, judged)) and trainer.rows.rows.blocks >= FOLDS
+    fold = fold and not any(map(is_expensive, judged)) and trainer.rows.rows.blocks >= FOLDS
     by_groups = is_open and can_choose(trainer, architectures)
     fold = fold or by_groups
     if fold:

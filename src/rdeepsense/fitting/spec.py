@@ -15,7 +15,7 @@ from rdeepsense.dropout import StochasticNetwork
 from rdeepsense.encoding import Encoding
 from rdeepsense.engines import Engine
 from rdeepsense.fitting.passes import Passes
-from rdeepsense.fitting.records import Candidate, Criterion, Need
+from rdeepsense.fitting.records import Candidate, Criterion, DeviceCost
 from rdeepsense.fitting.target import Target
 from rdeepsense.networks import Architecture, Shape
 from rdeepsense.scoring import BrierScore, ScoringRule
@@ -50,14 +50,14 @@ class DeviceBudget(Protocol):
         outputs: int,
         columns: int,
         encoding: Encoding | None,
-    ) -> Need:
+    ) -> DeviceCost:
         """Count what a network of so many columns in its last layer needs, before any training.
 
         `encoding` makes rows of that shape of a table with categories or holes. An architecture
         that has no form there is refused with the reason.
         """
 
-    def allows(self, need: Need) -> bool:
+    def allows(self, need: DeviceCost) -> bool:
         """Tell whether that is within every limit."""
 
     def as_exported(
@@ -65,7 +65,7 @@ class DeviceBudget(Protocol):
     ) -> AnyDistribution:
         """Return the predictions of X as the device makes them; `dist` is what torch says."""
 
-    def words(self, need: Need) -> str:
+    def words(self, need: DeviceCost) -> str:
         """Say what is needed."""
 
     def to_json(self) -> dict[str, Any]:

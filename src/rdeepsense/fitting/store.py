@@ -57,7 +57,7 @@ LONG = 1 << 14  # numbers of a window, of which a part is tried
 SMALL = 1 << 21  # numbers, of which a copy takes 16 MiB
 
 
-def try_model(fitted: Fitted) -> None:
+def check_predicts(fitted: Fitted) -> None:
     """Refuse a model that has no finite prediction for the rows that it should know best."""
     scaler, shape = fitted.inputs.scaler, fitted.inputs.network_shape
     if isinstance(fitted.model, Networks) and math.prod(shape) > LONG:
@@ -127,7 +127,7 @@ def write_networks(model: Networks, outputs: int, header: Header, tensors: Tenso
     """Add the networks of a model to what its file will hold."""
     header["architecture"] = {
         "class": name_of(model.architecture),
-        "arguments": model_file.plain(model.architecture.arguments()),
+        "arguments": model_file.to_plain(model.architecture.arguments()),
         "outputs": outputs,
         "members": len(model.members),
         "likelihood": model.candidate.likelihood,
@@ -228,21 +228,21 @@ def save(fitted: Fitted, params: Mapping[str, Any], path: str | os.PathLike[str]
     header: Header = {
         "kind": "model",
         "estimator": fitted.method,
-        "params": model_file.plain(params),
+        "params": model_file.to_plain(params),
         "features": fitted.inputs.shape[-1],
         "input_shape": list(fitted.inputs.shape),
-        "feature_names": model_file.plain(fitted.inputs.names),
+        "feature_names": model_file.to_plain(fitted.inputs.names),
         "missing": fitted.inputs.missing,
         "target": fitted.target.to_json(),
-        "target_names": model_file.plain(fitted.target.names),
-        "target_units": model_file.plain(fitted.target.units),
-        "feature_units": model_file.plain(fitted.inputs.units),
+        "target_names": model_file.to_plain(fitted.target.names),
+        "target_units": model_file.to_plain(fitted.target.units),
+        "feature_units": model_file.to_plain(fitted.inputs.units),
         "calibration": maps.name_of(fitted.calibration),
-        "training": model_file.plain(fitted.training.to_json()),
+        "training": model_file.to_plain(fitted.training.to_json()),
         "selection": None
         if fitted.selection is None
-        else model_file.plain(fitted.selection.to_json()),
-        "validation_scores": model_file.plain(fitted.scores),
+        else model_file.to_plain(fitted.selection.to_json()),
+        "validation_scores": model_file.to_plain(fitted.scores),
         "versions": {
             "rdeepsense": __version__,
             "python": platform.python_version(),
@@ -324,7 +324,7 @@ def restore(
         scores={k: math.nan if v is None else v for k, v in header["validation_scores"].items()},
     )
     fitted = fitted.described(*(header.get(name) for name in KEPT))
-    try_model(fitted)
+    check_predicts(fitted)
     return fitted
 
 

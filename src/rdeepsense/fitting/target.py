@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from rdeepsense.arrays import Booleans, Floats, Integers, about
 from rdeepsense.data import checks
 from rdeepsense.data.checks import Given, Texts, of_target, texts
-from rdeepsense.data.columns import LABELS, plain
+from rdeepsense.data.columns import LABELS, as_numpy
 from rdeepsense.data.rows import FitRows
 from rdeepsense.data.scaling import TARGETS, Scaler
 from rdeepsense.data.splits import Part
@@ -174,7 +174,7 @@ def _labels(y: ArrayLike | None, rows: int) -> NDArray[Any]:
         raise InputError(
             "requires y to be passed, but the target y is None: fit(X, y) needs the labels"
         )
-    labels: NDArray[Any] = column_or_1d(plain("y", y, LABELS), warn=True)
+    labels: NDArray[Any] = column_or_1d(as_numpy("y", y, LABELS), warn=True)
     try:
         check_classification_targets(labels)
     except (TypeError, ValueError) as error:

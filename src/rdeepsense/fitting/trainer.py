@@ -36,7 +36,7 @@ from rdeepsense.fitting.records import FOLDS, LAST_ROWS, Candidate, Selection, T
 from rdeepsense.fitting.spec import FitSpec, TrainedNetwork
 from rdeepsense.fitting.target import Target
 from rdeepsense.heads import head_named
-from rdeepsense.networks.base import built, tell_units
+from rdeepsense.networks.base import built, set_input_units
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training import Rows, Schedule, TrainingRecord, train_networks
 
@@ -61,7 +61,7 @@ TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
-class FurtherHoles:
+class MissingValueAugmentation:
     """Columns that lack values by chance, how often, and how many copies of a row have new ones."""
 
     columns: tuple[int, ...]
@@ -70,7 +70,7 @@ class FurtherHoles:
     seed: int
 
     @classmethod
-    def of(cls, rows: FitRows, classes: int | None) -> FurtherHoles | None:
+    def of(cls, rows: FitRows, classes: int | None) -> MissingValueAugmentation | None:
         """Find the columns among those with a flag; None where there is nothing to draw."""
         if rows.encoding is None or not rows.encoding.flagged:
             return None
@@ -244,7 +244,9 @@ class Trainer:
     def __init__(self, spec: FitSpec, rows: FitRows, target: Target) -> None:
         self.spec, self.rows, self.target = spec, rows, target
         self.input_scaler = self._input_scaler(rows.train)
-        self.holes = FurtherHoles.of(rows, target.outputs if target.is_classes else None)
+        self.holes = MissingValueAugmentation.of(
+            rows, target.outputs if target.is_classes else None
+        )
         self.interrupted = False  # then no further bank is begun, and the trained ones compete
         self.cut = False  # the same, by the clock
         self.about = ""  # said before what is shown of the progress
@@ -428,7 +430,7 @@ class Trainer:
                 f"the network's last layer has {converted.head.outputs} outputs, "
                 f"the targets need {outputs}"
             )
-        tell_units(converted, self.input_scaler.shift, self.input_scaler.scale)
+        set_input_units(converted, self.input_scaler.shift, self.input_scaler.scale)
         return converted
 
     def predict(
@@ -549,7 +551,7 @@ def engine_for(trainer: Trainer, pieces: int) -> Engine | None:
     return engine if trainer.spec.device.type == "cpu" or has_gpu else None
 
 
-def spread_banks(
+def train_banks(
     engine: Engine, trainer: Trainer, tasks: Sequence[Callable[[Trainer, FitSpec], Result]]
 ) -> list[Result]:
     """Return the results in the order of the tasks; the first that fails ends all.

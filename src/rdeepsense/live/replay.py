@@ -129,7 +129,7 @@ FIGURES = ("error", "coverage", "width", "nll")
 
 
 @dataclass(frozen=True)
-class Told:
+class Outcome:
     """What one way said of each row, (rows,) each; NaN where the truth is not known.
 
     Of several outputs all are means over the outputs.
@@ -153,7 +153,7 @@ class Told:
 class Replayed:
     """A stream, row by row, as each way would have met it."""
 
-    ways: Mapping[str, Told]  # by the names in WAYS
+    ways: Mapping[str, Outcome]  # by the names in WAYS
     coverage: float  # what intervals promise
     labelled: Booleans  # (rows,), whether the truth is known
     observed: Booleans  # (rows,), whether the live model was told
@@ -220,7 +220,7 @@ def replay(
         if alarm is None and live.drifting:
             alarm = k + 1
         seen(k + 1)
-    ways = {way: Told(*found[:, number].T) for number, way in enumerate(WAYS)}
+    ways = {way: Outcome(*found[:, number].T) for number, way in enumerate(WAYS)}
     return Replayed(ways, coverage, labelled, observed, alarm, fitted.target.is_classes)
 
 

@@ -223,7 +223,7 @@ def write(
     header: Header = {
         "kind": KIND,
         "model": digest,
-        "settings": model_file.plain(asdict(settings)),
+        "settings": model_file.to_plain(asdict(settings)),
         "rows": state.rows,
         "labels": state.labels,
         "set_aside": state.set_aside,

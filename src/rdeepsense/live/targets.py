@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax
 from rdeepsense.adaptation.rates import STRETCHES, Filters, Outlook, Rates, experts
 from rdeepsense.arrays import Booleans, Floats
 from rdeepsense.calibration import Isotonic
-from rdeepsense.data.columns import NUMBERS, plain, unmasked
+from rdeepsense.data.columns import NUMBERS, as_numpy, unmasked
 from rdeepsense.distributions import (
     AnyDistribution,
     Categorical,
@@ -109,7 +109,7 @@ class Numbers:
     def truth(self, y: ArrayLike) -> Floats:
         """Return a label as (outputs,); NaN and infinities are refused."""
         try:
-            values = plain("y", np.atleast_1d(unmasked(y)), NUMBERS).astype(np.float64)
+            values = as_numpy("y", np.atleast_1d(unmasked(y)), NUMBERS).astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"y = {y!r:.60} is no number: {error}") from error
         if values.size != self.outputs or not np.isfinite(values).all():

@@ -68,14 +68,14 @@ def under(prefix: str, tensors: Mapping[str, T]) -> dict[str, T]:
     return {n.removeprefix(start): t for n, t in tensors.items() if n.startswith(start)}
 
 
-def plain(value: object) -> object:
+def to_plain(value: object) -> object:
     """Return a value as JSON can hold it: no types of numpy's, no NaN or infinity."""
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): to_plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [plain(v) for v in value]
+        return [to_plain(v) for v in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return to_plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -25,7 +25,7 @@ class InputUnits(nn.Module):
         raise NotImplementedError
 
 
-def tell_units(network: nn.Module, shift: Floats, scale: Floats) -> None:
+def set_input_units(network: nn.Module, shift: Floats, scale: Floats) -> None:
     """Tell all such layers of a network how its inputs were standardised."""
     for module in network.modules():
         if isinstance(module, InputUnits):

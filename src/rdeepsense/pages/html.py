@@ -74,10 +74,10 @@ def span(low: float | None, high: float | None) -> str:
     """Return a range of values."""
     if low is None or high is None:
         return NONE
-    return f"{plain(low)} to {plain(high)}"
+    return f"{plain_number(low)} to {plain_number(high)}"
 
 
-def plain(value: float | None) -> str:
+def plain_number(value: float | None) -> str:
     """Return five significant digits, without zeros at the end."""
     return NONE if value is None else f"{value:,.5g}"
 

@@ -386,7 +386,7 @@ def by_quality(make: Callable[[str], Rule]) -> Rule:
     return lambda evidence: make(evidence.quality)(evidence)
 
 
-def settled(verdict: str, measured: str, why: str) -> Rule:
+def decided(verdict: str, measured: str, why: str) -> Rule:
     """Return a rule for a claim that no measurement of the study decides."""
     return lambda evidence: Finding(verdict, measured, why)
 
@@ -489,7 +489,7 @@ CLAIMS = (
     Claim("4.4", CLASSES, "Only RDeepSense-MC20 is better than RDeepSense in F1 score and NLL",
           all_of(beats("f1", MC[-1], [RDS]), beats("nll", MC[-1], [RDS]))),
     Claim("4.4", CLASSES, "RDeepSense's NLL is 0.161",
-          settled(OPEN, "the paper: 84 % accuracy, entropy of false predictions 1.715 of at most "
+          decided(OPEN, "the paper: 84 % accuracy, entropy of false predictions 1.715 of at most "
                   "log 6 = 1.792",
                   "a wrong prediction with that entropy gives the true class at most 0.26, so the "
                   "wrong 16 % alone cost 0.16 x 1.34 = 0.21 nats: 0.161 cannot be a mean negative "
@@ -508,7 +508,7 @@ CLAIMS = (
           all_of(by_quality(lambda q: beats(q, RDS, (*DROP, *SSP[1:]))),
                  saves(RDS, (*DROP, *SSP[1:]), 0.5))),
     Claim("4.5", ONE, "A GP's prediction costs O(N^3), too much for embedded devices",
-          settled(NO, "counted, not measured: with N rows, N x inputs + N multiply-adds for a mean "
+          decided(NO, "counted, not measured: with N rows, N x inputs + N multiply-adds for a mean "
                   "and N^2 for a variance, N^3 once, when it is trained",
                   "the cube belongs to training; that N^2 and the stored rows are too much for a "
                   "small device may still be true")),

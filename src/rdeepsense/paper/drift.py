@@ -30,7 +30,7 @@ from rdeepsense.errors import InputError, require
 from rdeepsense.estimators.rdeepsense import RDeepSenseClassifier, RDeepSenseRegressor
 from rdeepsense.fitting.adaptation import prior_of, stream_of
 from rdeepsense.live.replay import WAYS as REPLAY_WAYS
-from rdeepsense.live.replay import Replayed, Told, replay
+from rdeepsense.live.replay import Outcome, Replayed, replay
 from rdeepsense.pages.html import TextTable, page, table
 from rdeepsense.paper.cells import VERSION, Machine, read_cell, run_kept, write_cell
 from rdeepsense.paper.tasks import hhar
@@ -136,7 +136,9 @@ class Stream(Record):
 
     def replayed(self) -> Replayed:
         """Return it as `replay` had it, of these ways."""
-        ways = {way: Told(*(np.array(values) for values in own)) for way, own in self.told.items()}
+        ways = {
+            way: Outcome(*(np.array(values) for values in own)) for way, own in self.told.items()
+        }
         observed = np.array(self.observed, np.bool_)
         everything = np.ones(len(observed), np.bool_)
         return Replayed(ways, self.coverage, everything, observed, self.alarm, False)
@@ -157,7 +159,7 @@ def stream_scores(streams: Sequence[Replayed], labels: str) -> list[Score]:
     scores = []
     for way in REPLAY_WAYS:
         parts = [one.ways[way] for one in streams]
-        pooled = Told(*(_joined(parts, name) for name in ("error", "held", "width", "nll")))
+        pooled = Outcome(*(_joined(parts, name) for name in ("error", "held", "width", "nll")))
         figures = pooled.figures()
         if streams[0].is_classes:
             figures["accuracy"] = 1 - figures.pop("error")
@@ -167,7 +169,7 @@ def stream_scores(streams: Sequence[Replayed], labels: str) -> list[Score]:
     return scores
 
 
-def _joined(parts: Sequence[Told], name: str) -> Floats:
+def _joined(parts: Sequence[Outcome], name: str) -> Floats:
     return np.concatenate([getattr(part, name) for part in parts])
 
 

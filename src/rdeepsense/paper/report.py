@@ -213,29 +213,29 @@ _MARKS = str.maketrans(
 
 def markdown(title: str, opening: str, parts: Sequence[Section]) -> str:
     """Return the whole file."""
-    lines = [f"# {plain(title)}", "", plain(opening), ""]
+    lines = [f"# {escaped(title)}", "", escaped(opening), ""]
     for part in parts:
         badge = f" ({part.origin} data)" if part.origin else ""
-        lines += [f"## {plain(part.title)}{badge}", ""]
+        lines += [f"## {escaped(part.title)}{badge}", ""]
         for block in part.blocks:
             if isinstance(block, Banner):
-                lines += [f"**{plain(block.word)}** {plain(block.text)}", ""]
-                lines += [f"- {plain(one)}" for one in block.points]
+                lines += [f"**{escaped(block.word)}** {escaped(block.text)}", ""]
+                lines += [f"- {escaped(one)}" for one in block.points]
             elif isinstance(block, Text):
-                lines += [plain(block.text), "", *(f"- {plain(one)}" for one in block.points)]
+                lines += [escaped(block.text), "", *(f"- {escaped(one)}" for one in block.points)]
             elif isinstance(block, Heading):
-                lines.append(f"### {plain(block.text)}")
+                lines.append(f"### {escaped(block.text)}")
             elif isinstance(block, Picture):
-                words = f"{plain(block.title)} ({block.origin} data)"
+                words = f"{escaped(block.title)} ({block.origin} data)"
                 lines += [f"**{words}**", "", f"![{words}](figures/{block.name}.png)", "",
-                          plain(block.caption)]  # fmt: skip
+                          escaped(block.caption)]  # fmt: skip
             elif isinstance(block, Card):
-                lines += [f"**{plain(block.task)}** ({block.origin} data): "
-                          f"{plain(block.table.title)}", "", *_table(block.table)]  # fmt: skip
+                lines += [f"**{escaped(block.task)}** ({block.origin} data): "
+                          f"{escaped(block.table.title)}", "", *_table(block.table)]  # fmt: skip
             else:
                 for table in _tables(block):
-                    lines += [f"**{plain(table.title)}**{badge}", "", *_table(table), "",
-                              plain(table.caption), ""]  # fmt: skip
+                    lines += [f"**{escaped(table.title)}**{badge}", "", *_table(table), "",
+                              escaped(table.caption), ""]  # fmt: skip
             lines.append("")
     text = "\n".join(lines)
     while "\n\n\n" in text:
@@ -250,7 +250,7 @@ def _tables(block: TextTable | Claims) -> list[TextTable]:
 def _table(table: TextTable) -> list[str]:
     lines = [table.header, ["---", *["---:"] * (len(table.header) - 1)]]
     for number, row in enumerate(table.rows):
-        cells = [plain(text) for text in row]
+        cells = [escaped(text) for text in row]
         if number in table.aside:
             cells = [f"*{text}*" for text in cells]
         for column in range(len(cells)):
@@ -258,10 +258,10 @@ def _table(table: TextTable) -> list[str]:
                 cells[column] = f"**{cells[column]}**"
         lines.append(cells)
     first, *rest = lines
-    return ["| " + " | ".join(row) + " |" for row in ([plain(text) for text in first], *rest)]
+    return ["| " + " | ".join(row) + " |" for row in ([escaped(text) for text in first], *rest)]
 
 
-def plain(text: str) -> str:
+def escaped(text: str) -> str:
     """Return text that Markdown shows as it is, on one line."""
     return " ".join(text.split()).translate(_MARKS)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense import metrics
-from rdeepsense._records import LEFT_OUT, Record, mapping, plain
+from rdeepsense._records import LEFT_OUT, Record, mapping, to_plain
 from rdeepsense.arrays import Floats
 from rdeepsense.calibration.reject import predicted_score
 from rdeepsense.distributions import AnyDistribution, Categorical, Mixture
@@ -322,7 +322,7 @@ class FamilyTraining(Record):
 
     def to_json(self) -> dict[str, object]:
         """Return plain data, ready for `json.dumps`."""
-        return {name: plain(method) for name, method in self.methods.items()}
+        return {name: to_plain(method) for name, method in self.methods.items()}
 
     @classmethod
     def from_json(cls, content: object) -> FamilyTraining:
@@ -413,9 +413,9 @@ class AlphaPoint(Record):
             "alpha": self.alpha,
             **self.figures,
             "warnings": list(self.warnings),
-            "jackknife": plain(self.jackknife),
+            "jackknife": to_plain(self.jackknife),
             "seeds": self.seeds,
-            "by_seed": plain(self.by_seed),
+            "by_seed": to_plain(self.by_seed),
         }
 
     @classmethod

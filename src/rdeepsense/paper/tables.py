@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rdeepsense.pages.html import NONE, TextTable, area, count, number, percent, plain, span
+from rdeepsense.pages.html import NONE, TextTable, area, count, number, percent, plain_number, span
 from rdeepsense.pages.pictures import PAPER, RECOMMENDED
 from rdeepsense.paper.claims import ClaimVerdict
 from rdeepsense.paper.run import StudyResults
@@ -338,7 +338,9 @@ def _data(
     ends = f"{len(task.classes)} classes"
     if not task.is_classification:
         ends = NONE if target is None else span(target.min, target.max)
-    moments = [NONE, NONE] if target is None else [plain(target.mean), plain(target.std)]
+    moments = (
+        [NONE, NONE] if target is None else [plain_number(target.mean), plain_number(target.std)]
+    )
     parts = [count(size) for size in (sizes.train, sizes.validation, sizes.test)]
     return [*parts, *shape, *moments, ends, task.unit or NONE]
 

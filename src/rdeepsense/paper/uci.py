@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rdeepsense import __version__
 from rdeepsense._progress import Progress
-from rdeepsense._records import Record, plain
+from rdeepsense._records import Record, to_plain
 from rdeepsense.comparison.methods import FAMILIES, REFERENCE, Method, by_family
 from rdeepsense.comparison.page import comparison_figure, method_list
 from rdeepsense.comparison.statistics import (
@@ -440,7 +440,7 @@ class CellScore:
             "method": self.method.name,
             "passes": self.method.passes,
             "fit_seconds": score.fit_seconds,
-            "chosen": plain(self.chosen),
+            "chosen": to_plain(self.chosen),
             **score.score.to_json(),
         }
 
@@ -506,15 +506,15 @@ class BenchmarkResults:
             "settings": self.settings.to_json(),
             "reference": self.reference,
             "methods": {m.name: {"passes": m.passes, "about": m.about} for m in self.methods},
-            "datasets": plain(self.datasets),
+            "datasets": to_plain(self.datasets),
             "summary": [
                 {"dataset": name, **row.to_json()}
                 for name, rows in self.summary.items()
                 for row in rows
             ],
-            "published": plain(self.published),
-            "warnings": plain(self.warnings),
-            "failed": plain(self.failed),
+            "published": to_plain(self.published),
+            "warnings": to_plain(self.warnings),
+            "failed": to_plain(self.failed),
             "cells": [cell.to_json() for cell in self.cells],
             "machine": self.machine.to_json(),
             "versions": dict(self.versions),

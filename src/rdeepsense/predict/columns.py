@@ -25,7 +25,7 @@ STATUS, NOVELTY, EPISTEMIC, REJECT = FURTHER = ("status", "novelty", "epistemic"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OutputColumns:
     """The columns that are asked for, beside mean and std or the probability of each class.
 
     Parameters
@@ -75,7 +75,7 @@ Values = NDArray[Any]  # (rows, outputs), float32 of C and float64 of torch
 
 
 @dataclass(frozen=True)
-class Known:
+class ModelSchema:
     """Names of inputs and targets, what codes and ranges are, and thresholds."""
 
     inputs: int
@@ -198,8 +198,8 @@ class Answer:
 class Answers:
     """A model, a runner of it and what is wanted: rows in, columns out."""
 
-    known: Known
-    wanted: Wanted
+    known: ModelSchema
+    wanted: OutputColumns
     runner: Runner
 
     def of(self, X: Values) -> Answer:

@@ -30,7 +30,7 @@ from rdeepsense.data.parquet import (
 from rdeepsense.encoding import Category
 from rdeepsense.engines import Engine, Failure
 from rdeepsense.errors import InputError, nearest, require
-from rdeepsense.predict.columns import Answer, Answers, Coded, Known, Tally
+from rdeepsense.predict.columns import Answer, Answers, Coded, ModelSchema, Tally
 from rdeepsense.predict.plan import Plan
 
 # --------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def as_table(answer: Answer, ids: dict[str, Any]) -> ArrowTable:
 # --------------------------------------------------------------------------------------------------
 
 
-def input_names(known: Known, columns: Sequence[str], aside: Sequence[str]) -> list[str]:
+def input_names(known: ModelSchema, columns: Sequence[str], aside: Sequence[str]) -> list[str]:
     """Return the columns that a model reads, in its order; without names, all but those aside."""
     if known.names is None:
         used = [name for name in columns if name not in aside]
@@ -119,7 +119,7 @@ def batches_of(
         yield pyarrow.Table.from_batches([batch])
 
 
-def rows_of(table: ArrowTable, names: Sequence[str], known: Known) -> NDArray[Any]:
+def rows_of(table: ArrowTable, names: Sequence[str], known: ModelSchema) -> NDArray[Any]:
     """Return rows (rows, inputs): float32 where every number is, else float64; nulls are NaN."""
     pyarrow = require("pyarrow", "tasks")
     categories = {} if known.encoding is None else _categories(known)
@@ -136,7 +136,7 @@ def rows_of(table: ArrowTable, names: Sequence[str], known: Known) -> NDArray[An
     return X
 
 
-def _categories(known: Known) -> dict[int, Category]:
+def _categories(known: ModelSchema) -> dict[int, Category]:
     assert known.encoding is not None
     return {category.column: category for category in known.encoding.categories}
 

@@ -25,10 +25,10 @@ from rdeepsense.predict.columns import (
     EPISTEMIC,
     NOVELTY,
     Answers,
-    Known,
+    ModelSchema,
+    OutputColumns,
     Predicted,
     Values,
-    Wanted,
     tails,
 )
 from rdeepsense.status import Statuses
@@ -109,8 +109,8 @@ class Plan:
 
     model: str
     digest: str
-    wanted: Wanted
-    known: Known
+    wanted: OutputColumns
+    known: ModelSchema
     library: Library | None = None  # None where torch runs it
     said: str = ""  # which runner, and why
 
@@ -134,7 +134,7 @@ class Preparation:
     """A model's file and what is wanted, from which a plan is made."""
 
     model: str
-    wanted: Wanted
+    wanted: OutputColumns
     runner: str = "auto"  # "auto", "C" or "torch"
     rows: int = 0  # that will come, as far as is known; few are not worth a choice
 

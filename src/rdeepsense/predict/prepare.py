@@ -22,11 +22,11 @@ from rdeepsense.predict.columns import (
     EPISTEMIC,
     NOVELTY,
     REJECT,
-    Known,
+    ModelSchema,
+    OutputColumns,
     Predicted,
     Runner,
     Values,
-    Wanted,
     tails,
 )
 from rdeepsense.predict.plan import CRunner, Library, Plan, Preparation
@@ -128,7 +128,7 @@ def prepare(preparation: Preparation) -> Plan:
     return Plan(preparation.model, digest, wanted, known, library, said)
 
 
-def known_of(model: Estimator, wanted: Wanted) -> Known:
+def known_of(model: Estimator, wanted: OutputColumns) -> ModelSchema:
     """Take from a model what its columns need; refuse columns that it does not have."""
     fitted = model.fitted_
     if len(fitted.inputs.shape) != 1:
@@ -154,7 +154,7 @@ def known_of(model: Estimator, wanted: Wanted) -> Known:
     accept = wanted.accept if REJECT in wanted.further else None
     conformal = fitted.conformal
     own = conformal is not None and conformal.is_common and wanted.samples is None
-    return Known(
+    return ModelSchema(
         inputs=fitted.inputs.shape[0],
         outputs=fitted.target.outputs,
         names=fitted.inputs.names,
@@ -167,7 +167,7 @@ def known_of(model: Estimator, wanted: Wanted) -> Known:
     )
 
 
-def torch_runner(model: Estimator, wanted: Wanted) -> TorchRunner:
+def torch_runner(model: Estimator, wanted: OutputColumns) -> TorchRunner:
     """Run a model as Python does."""
     return TorchRunner(model, wanted.samples, wanted.further)
 
@@ -180,13 +180,15 @@ def runner_of(plan: Plan) -> Runner:
     return CRunner(_compiled(model.fitted_, plan.wanted), plan.library.factors)
 
 
-def _compiled(fitted: Fitted, wanted: Wanted) -> CompiledRunner:
+def _compiled(fitted: Fitted, wanted: OutputColumns) -> CompiledRunner:
     """Compile a model, with its novelty."""
     folded = fold_fitted(fitted)
     return compiled(replace(folded, facts=replace(folded.facts, novelty=fitted.compact_novelty)))
 
 
-def faster_library(model: Estimator, wanted: Wanted, asked: str) -> tuple[Library | None, str]:
+def faster_library(
+    model: Estimator, wanted: OutputColumns, asked: str
+) -> tuple[Library | None, str]:
     """Compile a model and hold it against torch on a few rows; None where torch is faster."""
     fitted = model.fitted_
     made = _compiled(fitted, wanted)
@@ -277,7 +279,7 @@ def predict_many(model: Estimator, X: ArrayLike) -> AnyDistribution:
 def _by_c(model: Estimator, rows: Values) -> AnyDistribution | None:
     """Predict by C; None where it cannot, or torch is the faster."""
     try:
-        library, _ = faster_library(model, Wanted(further=()), "auto")
+        library, _ = faster_library(model, OutputColumns(further=()), "auto")
     except InputError:
         return None
     if library is None:

@@ -20,7 +20,7 @@ from rdeepsense.comparison.baselines import HistBoosted
 from rdeepsense.distributions import AnyDistribution, Categorical, Gaussian
 from rdeepsense.errors import RDeepSenseError
 from rdeepsense.estimators.loading import Estimator
-from rdeepsense.fitting.fitted import PeerRecord, Peers
+from rdeepsense.fitting.fitted import BaselineScores, PeerRecord
 from rdeepsense.modelfile.layout import LARGEST_FIGURE
 from rdeepsense.pages.html import TextTable
 from rdeepsense.reporting.figures import SHARES, with_error
@@ -82,7 +82,7 @@ def compare(
     simple: Simple,
     test: tuple[ArrayLike, ArrayLike],
     groups: NDArray[Any] | None = None,
-) -> Peers:
+) -> BaselineScores:
     """Score a model and simple models on the same rows."""
     own: AnyDistribution = model.predict_dist(test[0])
     truth = _labelled(model, test[1], len(own))
@@ -102,7 +102,7 @@ def compare(
                     None if method == OWN else _finite(standard_error(behind, groups)),
                 )
             )  # fmt: skip
-    return Peers(len(truth), tuple(records))
+    return BaselineScores(len(truth), tuple(records))
 
 
 def _names(model: Estimator) -> list[str]:
@@ -110,7 +110,7 @@ def _names(model: Estimator) -> list[str]:
     return list(target.names or [f"target {k}" for k in range(max(1, math.prod(target.shape)))])
 
 
-def peers_table(peers: Peers, target: str, where: str) -> TextTable:
+def peers_table(peers: BaselineScores, target: str, where: str) -> TextTable:
     """Return a line for each method, with how far it is behind in NLL."""
     own = [one for one in peers.records if one.target == target]
     keys = [key for key in SHOWN if key in own[0].figures]
@@ -133,7 +133,7 @@ def peers_table(peers: Peers, target: str, where: str) -> TextTable:
     )
 
 
-def peers_words(peers: Peers, target: str, where: str) -> str:
+def peers_words(peers: BaselineScores, target: str, where: str) -> str:
     """Say in a sentence whether the model is better than simple ones."""
     found = {one.method: one for one in peers.records if one.target == target}
     told = []

@@ -20,7 +20,7 @@ from rdeepsense.distributions import Categorical
 from rdeepsense.errors import InputError
 from rdeepsense.estimators.base import fitted_model
 from rdeepsense.estimators.loading import Estimator
-from rdeepsense.fitting.fitted import Peers
+from rdeepsense.fitting.fitted import BaselineScores
 from rdeepsense.pages.page import Banner, Block, Heading, Section, Text, report_page
 from rdeepsense.pages.pictures import Picture
 from rdeepsense.predict.prepare import predict_many
@@ -71,7 +71,7 @@ class Material:
     subjects: Sequence[Subject]
     verdicts: Sequence[Verdict]
     importances: Sequence[Sequence[Importance]]
-    peers: Peers | None
+    peers: BaselineScores | None
     compared: str  # on which rows the peers were
 
     @property

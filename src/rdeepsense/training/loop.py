@@ -28,7 +28,7 @@ from rdeepsense.training.checkpoint import Checkpoint, check_state, fingerprint
 from rdeepsense.training.parquet import StreamedRows
 from rdeepsense.training.schedule import EVERY, MovingAverage, Rows, Schedule, TrainingRecord
 from rdeepsense.training.step import accelerate, step_for
-from rdeepsense.training.workers import ALONE, JointProgress, Peers
+from rdeepsense.training.workers import ALONE, JointProgress, WorkerGroup
 
 # --------------------------------------------------------------------------------------------------
 # The training loop
@@ -60,7 +60,7 @@ def train(
     mode: str | None = None,
     stop: StopOnInterrupt | None = None,
     sharing: int = 1,
-    peers: Peers = ALONE,
+    peers: WorkerGroup = ALONE,
 ) -> TrainingRecord:
     """Train the bank in place; afterwards it has kept each member's best step by validation NLL.
 
@@ -118,7 +118,7 @@ def train(
     )
 
 
-def validation_nll(bank: Bank, rows: Rows, peers: Peers = ALONE) -> Tensor:
+def validation_nll(bank: Bank, rows: Rows, peers: WorkerGroup = ALONE) -> Tensor:
     """Return the mean NLL of each member's single deterministic pass, in float64 on the CPU.
 
     The mean is over the rows of all peers.
@@ -153,7 +153,7 @@ class _Run:
         validation: Rows,
         schedule: Schedule,
         mode: str | None = None,
-        peers: Peers = ALONE,
+        peers: WorkerGroup = ALONE,
     ) -> None:
         self.bank, self.rule, self.peers = bank, rule, peers
         self.rows, self.validation = rows, peers.part_of(validation)
@@ -326,7 +326,7 @@ def train_networks(
     checkpoint: str | os.PathLike[str] | None = None,
     verbose: bool = False,
     title: str = "training",
-    peers: Peers = ALONE,
+    peers: WorkerGroup = ALONE,
     display: Progress | None = None,
 ) -> tuple[list[StochasticNetwork], TrainingRecord]:
     """Train all networks side by side; they come back with their best steps, and the record.

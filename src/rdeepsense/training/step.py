@@ -17,7 +17,7 @@ from rdeepsense.heads import Head
 from rdeepsense.scoring import ScoringRule
 from rdeepsense.training.bank import Bank, DenseBank, Masks, StackedEmbedding
 from rdeepsense.training.schedule import Rows, Schedule
-from rdeepsense.training.workers import ALONE, Peers, statistics_of
+from rdeepsense.training.workers import ALONE, WorkerGroup, statistics_of
 
 # --------------------------------------------------------------------------------------------------
 # One training step as a function of tensors, as CUDA graphs require
@@ -41,7 +41,7 @@ class Step:
         weight_decay: Sequence[float],
         rows: Rows,
         schedule: Schedule,
-        peers: Peers = ALONE,
+        peers: WorkerGroup = ALONE,
     ) -> None:
         device = rows.x.device
         self.bank, self.rule, self.rows, self.schedule = bank, rule, rows, schedule
@@ -266,7 +266,7 @@ def step_for(
     weight_decay: Sequence[float],
     rows: Rows,
     schedule: Schedule,
-    peers: Peers = ALONE,
+    peers: WorkerGroup = ALONE,
 ) -> Step:
     """Return the fastest step that can train this bank on these rows."""
     if (
@@ -300,7 +300,7 @@ class DenseStep(Step):
         weight_decay: Sequence[float],
         rows: Rows,
         schedule: Schedule,
-        peers: Peers = ALONE,
+        peers: WorkerGroup = ALONE,
     ) -> None:
         super().__init__(bank, rule, weight_decay, rows, schedule, peers)
         members, size = bank.size, self.order.shape[1]

@@ -30,7 +30,7 @@ from rdeepsense.training.schedule import Rows
 # --------------------------------------------------------------------------------------------------
 
 
-class Peers:
+class WorkerGroup:
     """The workers of a run, of which this process is the one of number `rank`.
 
     Beyond one, torch.distributed must have been initialised with as many.
@@ -103,7 +103,7 @@ class Peers:
         return Rows(rows.x[own].contiguous(), rows.y[own].contiguous(), weight)
 
 
-ALONE = Peers()
+ALONE = WorkerGroup()
 
 
 def statistics_of(bank: nn.Module) -> list[Tensor]:
@@ -134,7 +134,7 @@ class JointCheckpoint(Checkpoint):
         self,
         path: str | os.PathLike[str],
         fingerprint: str,
-        peers: Peers,
+        peers: WorkerGroup,
         hand_over: Callable[[], None],
         device: torch.device = CPU,
     ) -> None:

@@ -18,8 +18,8 @@ from rdeepsense.windowing.grid import (
     PERIODS,
     SHORTEST_GAP,
     Grid,
-    Heard,
     Neighbours,
+    RecordingSamples,
     Stretches,
     Timeline,
     Truth,
@@ -28,9 +28,9 @@ from rdeepsense.windowing.grid import (
     found_rate,
     ordered,
     recordings_of,
-    settled,
     stretches_of,
     truth_of,
+    with_rate_and_gap,
     with_times,
     with_values,
 )
@@ -59,7 +59,7 @@ Columns = Mapping[str, NDArray[Any]]
 class Plan:
     """What is to be interpolated where, and what is lost of a recording."""
 
-    heard: Heard
+    heard: RecordingSamples
     sensors: list[tuple[Timeline, tuple[str, ...]]]
     grid: Grid
     length: int
@@ -104,7 +104,7 @@ class Plan:
         return values
 
 
-def plan_of(recipe: Recipe, heard: Heard) -> Plan:
+def plan_of(recipe: Recipe, heard: RecordingSamples) -> Plan:
     """Find the stretches that all sensors cover, and lay a grid over those of a window's length."""
     assert recipe.rate is not None
     assert recipe.gap is not None
@@ -490,13 +490,13 @@ def cut(recipe: Recipe, table: Table, is_first: bool = False) -> Windows:
             Timeline(clock.seconds[kept], kept), sensors, recipe.gap, recipe.time, recipe.by
         )
         line, behind = ordered(clock.seconds[kept], kept)
-        heard.append(Heard.of(line, sensors))
+        heard.append(RecordingSamples.of(line, sensors))
         late, lost[reasons.REPEATED] = late + behind, lost[reasons.REPEATED] + heard[-1].repeated
     if clock.known is not None:
         lost[reasons.NO_TIME] = int((~clock.known).sum())
     found = found_rate([own.line for own in heard], recipe.time, samples)
     check_repeated(lost[reasons.REPEATED], samples, recipe.time, recipe.by)
-    recipe, said = settled(recipe, found, recipe.time)
+    recipe, said = with_rate_and_gap(recipe, found, recipe.time)
     if double:
         named = ", ".join(double)
         said.append(f"samples are float64: float32 does not tell those of {named} apart")

@@ -331,7 +331,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Heard:
+class RecordingSamples:
     """The samples of a recording: all of them, one of each time, and those of each sensor."""
 
     every: Timeline  # a time may come twice
@@ -341,7 +341,7 @@ class Heard:
     merged: int  # further rows that share their time with another one
 
     @classmethod
-    def of(cls, every: Timeline, sensors: Sequence[Sequence[NDArray[Any]]]) -> Heard:
+    def of(cls, every: Timeline, sensors: Sequence[Sequence[NDArray[Any]]]) -> RecordingSamples:
         """Find the samples of each sensor, given its columns."""
         line = every.once()
         own = [with_values(every, columns) for columns in sensors]
@@ -401,7 +401,7 @@ def check_repeated(repeated: int, samples: int, name: str, by: Sequence[str]) ->
         )
 
 
-def settled(recipe: Recipe, found: float, name: str) -> tuple[Recipe, list[str]]:
+def with_rate_and_gap(recipe: Recipe, found: float, name: str) -> tuple[Recipe, list[str]]:
     """Return the recipe with rate and gap, and what is to be said about them."""
     said, rate = [], recipe.rate
     if rate is None:
@@ -569,7 +569,7 @@ class Truth:
             return np.empty(points, np.int32)
         return np.empty((points, len(self.columns)))
 
-    def lines(self, heard: Heard) -> list[Timeline]:
+    def lines(self, heard: RecordingSamples) -> list[Timeline]:
         """Return for each column one sample of each time, with a truth where any of it has one."""
         if heard.line is heard.every:
             return [heard.line] * len(self.columns)

@@ -16,9 +16,9 @@ from rdeepsense.adaptation.rates import STRETCHES, Rates
 from rdeepsense.deploy.c.emit import Source
 from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.c.inputs import CLive
-from rdeepsense.deploy.fold import fold_fitted, settled
+from rdeepsense.deploy.fold import fold_fitted, with_adaptation_folded
 from rdeepsense.deploy.quantise import prepare
-from rdeepsense.deploy.status import UNWATCHED, Watch
+from rdeepsense.deploy.status import UNWATCHED, StatusRules
 
 SETTINGS: dict[str, Any] = {
     "effort": "quick",
@@ -51,10 +51,10 @@ def exported(
     dtype: str,
     coverage: float = 0.9,
     rates: Rates | None = None,
-    watch: Watch = UNWATCHED,
+    watch: StatusRules = UNWATCHED,
 ) -> Source:
     """The C of a model that learns on."""
-    plain = settled(model.fitted_)
+    plain = with_adaptation_folded(model.fitted_)
     folded, X = fold_fitted(plain), rows(200, 5)[0]
     folded = replace(folded, facts=watch.on(folded.facts))
     network = prepare(folded, dtype, X)

@@ -10,7 +10,7 @@ import pytest
 from deploy.c.runtime.configured import example
 from deploy.c_models import COMPILERS
 
-from rdeepsense.deploy.c.emit import RUNTIME, Assembly, chosen, renamed
+from rdeepsense.deploy.c.emit import RUNTIME, Assembly, renamed, select_lines
 from rdeepsense.deploy.profile.forms import C as PROFILE
 
 TEXT = """a
@@ -44,7 +44,7 @@ NAMES = ("ONE", "TWO", "THREE")
 
 def left(*switches: bool) -> str:
     named = dict(zip(NAMES, switches, strict=True))
-    return "".join(chosen(TEXT.splitlines(keepends=True), named))
+    return "".join(select_lines(TEXT.splitlines(keepends=True), named))
 
 
 def texts(*switches: bool) -> str:
@@ -78,7 +78,7 @@ def test_the_preprocessor_agrees(switches: tuple[bool, ...], tmp_path: Path) -> 
 def test_a_chain_is_of_switches_or_not() -> None:
     lines = ["#if ONE\n", "#elif defined(__arm__)\n", "#endif\n"]
     with pytest.raises(ValueError, match="#elif defined.*: part of an #if on switches, but not"):
-        list(chosen(lines, {"ONE": False}))
+        list(select_lines(lines, {"ONE": False}))
 
 
 def test_names_get_the_models_prefix() -> None:

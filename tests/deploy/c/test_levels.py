@@ -24,8 +24,8 @@ from rdeepsense.deploy.c.build import (
     X86,
     CompiledRunner,
     available,
-    chosen,
     compiled_source,
+    level_of,
     levels_of,
     renamed,
 )
@@ -150,14 +150,14 @@ def test_many_rows_stay_within_their_tables(cc: str, dtype: str, tmp_path: Path)
 
 def test_levels_are_chosen() -> None:
     held = {"sse2", "avx2", "avx512"}
-    assert chosen(0b0001, held) == "sse2"
-    assert chosen(0b0111, held) == "avx2"  # the library has nothing for AVX-VNNI
-    assert chosen(0b1011, held) == "avx512"
-    assert chosen(0b0111, set(X86)) == "avxvnni"
-    assert chosen(0b0010000, {"neon", "dotprod", "i8mm"}) == "neon"
-    assert chosen(0b0110000, {"neon", "dotprod", "i8mm"}) == "dotprod"
-    assert chosen(0b1110000, {"neon", "dotprod", "i8mm"}) == "i8mm"
-    assert chosen(0b1110000, {"neon"}) == "neon"
+    assert level_of(0b0001, held) == "sse2"
+    assert level_of(0b0111, held) == "avx2"  # the library has nothing for AVX-VNNI
+    assert level_of(0b1011, held) == "avx512"
+    assert level_of(0b0111, set(X86)) == "avxvnni"
+    assert level_of(0b0010000, {"neon", "dotprod", "i8mm"}) == "neon"
+    assert level_of(0b0110000, {"neon", "dotprod", "i8mm"}) == "dotprod"
+    assert level_of(0b1110000, {"neon", "dotprod", "i8mm"}) == "i8mm"
+    assert level_of(0b1110000, {"neon"}) == "neon"
 
 
 def test_a_machine_has_its_levels_and_floats_only_what_helps_them() -> None:
@@ -174,7 +174,7 @@ def test_a_level_that_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(
         InputError, match="RDEEPSENSE_LEVEL='avx512' cannot run here; accepted: sse"
     ):
-        chosen(0b0001, set(LEVELS))
+        level_of(0b0001, set(LEVELS))
 
 
 def test_every_function_gets_a_name_of_its_own() -> None:

@@ -25,7 +25,7 @@ from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.fold import fold_fitted
 from rdeepsense.deploy.options import LabelledRows, Options
 from rdeepsense.deploy.quantise import as_float32
-from rdeepsense.deploy.status import Watch
+from rdeepsense.deploy.status import StatusRules
 from rdeepsense.distributions import Gaussian, StudentT
 from rdeepsense.errors import InputError
 from rdeepsense.live import targets
@@ -96,7 +96,7 @@ def test_with_a_novelty_it_flags_widens_and_learns_as_python_does(
     model, outputs = models[kind], kind[1]
     known = LabelledRows(*rows(400, 0, outputs), "drawn")
     options = Options(live=True, novelty=True)
-    source = exported(model, "float32", watch=Watch.of(model.fitted_, known, options))
+    source = exported(model, "float32", watch=StatusRules.of(model.fitted_, known, options))
     in_c, live = InC.built(source, tmp_path / "model"), model.live(alarm=False)
     X, y = rows(COUNT, 1, outputs, drift=3.0)
     X[::5, 1] = -2.5 * X[::5, 0]  # within the range of each input

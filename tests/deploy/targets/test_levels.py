@@ -9,7 +9,7 @@ from deploy.c_models import STRICT
 from deploy.targets.machines import HERE, run
 from deploy.targets.shapes import Shape
 
-from rdeepsense.deploy.c.build import VARIABLE, chosen, library_of
+from rdeepsense.deploy.c.build import VARIABLE, level_of, library_of
 from rdeepsense.deploy.c.emit import Source
 
 CROSS = "aarch64-linux-gnu-gcc"
@@ -51,7 +51,7 @@ def test_each_processor_gets_its_best_level_and_the_same_bits(
     for cpu, best in BEST.items():
         found, *held = loaded(folder, cpu, library).split()
         assert held == HELD[dtype]
-        level = chosen(int(found), set(held))
+        level = level_of(int(found), set(held))
         assert level == (best if dtype == "int8" else "neon")
         said |= {loaded(folder, cpu, library, one) for one in held[: held.index(level) + 1]}
     assert len(said) == 1

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rdeepsense.live.replay import WAYS, Replayed, Told
+from rdeepsense.live.replay import WAYS, Outcome, Replayed
 from rdeepsense.reporting.replay import (
     replay_page,
     replay_picture,
@@ -28,7 +28,7 @@ def stream(alarm: int | None) -> Replayed:
         error = rng.exponential(10.0**number, 400)
         error[::5] = np.nan
         held = np.where(np.isnan(error), np.nan, (rng.random(400) < 0.9).astype(float))
-        ways[way] = Told(error, held, np.full(400, 2.0 + number), error / 2)
+        ways[way] = Outcome(error, held, np.full(400, 2.0 + number), error / 2)
     known = ~np.isnan(ways["live"].error)
     return Replayed(ways, 0.9, known, known, alarm, False)
 
@@ -101,8 +101,8 @@ def with_gain(gain: NDArray[np.float64], classes: bool = False) -> Replayed:
     """The live model's NLL is lower by so much, row by row."""
     rows = len(gain)
     ones, held = np.ones(rows), (np.arange(rows) % 10 > 0).astype(float)
-    frozen = Told(0.5 * ones, 0 * held, ones, gain)
-    ways = dict.fromkeys(WAYS, frozen) | {"live": Told(0.25 * ones, held, ones, 0 * gain)}
+    frozen = Outcome(0.5 * ones, 0 * held, ones, gain)
+    ways = dict.fromkeys(WAYS, frozen) | {"live": Outcome(0.25 * ones, held, ones, 0 * gain)}
     return Replayed(ways, 0.9, ones > 0, ones > 0, 7, classes)
 
 

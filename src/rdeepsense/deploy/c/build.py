@@ -260,7 +260,7 @@ def options() -> tuple[str, ...]:
     return levels[level]
 
 
-def chosen(found: int, held: set[str]) -> str:
+def level_of(found: int, held: set[str]) -> str:
     """Choose among the levels that a library holds the best of those found on this processor."""
     here = [name for k, name in enumerate(LEVELS) if found >> k & 1 and name in held]
     wanted = os.environ.get(VARIABLE) or here[-1]
@@ -362,7 +362,7 @@ def available() -> int:
 def _rows_function(path: Path) -> CFunction:
     library = ctypes.CDLL(str(path))
     held = {name for name in LEVELS if hasattr(library, f"{FUNCTION}_{name}")}
-    level = f"_{chosen(library.model_levels(), held)}" if held else ""
+    level = f"_{level_of(library.model_levels(), held)}" if held else ""
     rows: CFunction = getattr(library, f"{FUNCTION}{level}")
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     rows.argtypes = (pointer, pointer, size, pointer, size)  # type: ignore[attr-defined]

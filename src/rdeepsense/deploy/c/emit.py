@@ -40,7 +40,7 @@ from rdeepsense.deploy.c.layout import (
     up,
 )
 from rdeepsense.deploy.folded.graph import FoldedGraph
-from rdeepsense.deploy.folded.model import Folded, Narrowing
+from rdeepsense.deploy.folded.model import Folded, VarianceReduction
 from rdeepsense.deploy.quantise import BYTE, FloatNetwork, Int8Network, StoredEmbedding
 from rdeepsense.encoding import Category, Encoding
 from rdeepsense.errors import InputError
@@ -77,7 +77,7 @@ class Assembly:
 
     def _lines(self, path: Path, included: set[str]) -> Iterator[str]:
         lines = path.read_text().splitlines(keepends=True)
-        for line in chosen(lines, self.switches):
+        for line in select_lines(lines, self.switches):
             found = INCLUDE.match(line)
             if found and found[1] == SWITCHES:
                 continue
@@ -96,7 +96,7 @@ def renamed(text: str, name: str) -> str:
     return re.sub(r"\bMODEL_(?=\w)", f"{name.upper()}_", text)
 
 
-def chosen(lines: list[str], switches: Mapping[str, bool]) -> Iterator[str]:
+def select_lines(lines: list[str], switches: Mapping[str, bool]) -> Iterator[str]:
     """The lines that the preprocessor would leave, as far as switches alone decide it.
 
     A condition of switches is one without parentheses, such as `A && !B || C`. Any other, such as
@@ -348,7 +348,7 @@ def _inputs(model: CModel) -> int:
 # --------------------------------------------------------------------------------------------------
 
 
-def narrow_arrays(narrowing: Narrowing) -> dict[str, Floats]:
+def narrow_arrays(narrowing: VarianceReduction) -> dict[str, Floats]:
     """Return the tables by name: triangles, row by row, one direction after the other."""
     rows, size = narrowing.turned.shape[1:]
     lower, upper = np.tril_indices(rows, m=size), np.triu_indices(size)
@@ -359,7 +359,7 @@ def narrow_arrays(narrowing: Narrowing) -> dict[str, Floats]:
     }
 
 
-def narrow_config(narrowing: Narrowing, hidden: int) -> list[str]:
+def narrow_config(narrowing: VarianceReduction, hidden: int) -> list[str]:
     """Return the macros of model.c."""
     count, size = narrowing.left.shape[:2]
     return [

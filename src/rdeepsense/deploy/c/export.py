@@ -33,7 +33,7 @@ from rdeepsense.deploy.fold import (
     fold_fitted,
     fold_graph,
     narrowing,
-    settled,
+    with_adaptation_folded,
     without_embedding,
 )
 from rdeepsense.deploy.folded.file import TEXTS
@@ -42,7 +42,7 @@ from rdeepsense.deploy.folded.model import Facts
 from rdeepsense.deploy.options import LabelledRows, Options
 from rdeepsense.deploy.quality import ExportReport, Quality
 from rdeepsense.deploy.quantise import FloatNetwork, Int8Network, NetworkRunner
-from rdeepsense.deploy.status import UNWATCHED, Watch
+from rdeepsense.deploy.status import UNWATCHED, StatusRules
 from rdeepsense.distributions import Gaussian, StudentT
 from rdeepsense.errors import InputError, share
 from rdeepsense.fitting.fitted import Fitted
@@ -225,7 +225,7 @@ class C99Report(ExportReport):
     live: LiveCost | None = None
     stream: StreamCost | None = None
     samples: SampledCost | None = None
-    watch: Watch = UNWATCHED
+    watch: StatusRules = UNWATCHED
 
     @property
     def kept_float32(self) -> list[int]:
@@ -412,13 +412,13 @@ def export_c99(
 ) -> C99:
     """Make the C of a model and the report of it."""
     check_unsampled(options)
-    plain = settled(fitted, options.epistemic)
+    plain = with_adaptation_folded(fitted, options.epistemic)
     folded = replace(
         fold_fitted(plain, options.epistemic),
         narrowing=narrowing(fitted, options.dtype, options.live),
     )
     network, tuned = stored_network(plain, folded, rows, options, progress)
-    watch = Watch.of(fitted, rows, options)
+    watch = StatusRules.of(fitted, rows, options)
     watched = replace(folded, facts=watch.on(folded.facts))
     found = judge(NetworkRunner(watched, network), fitted, rows, options, tuned)
     live = None
@@ -455,7 +455,7 @@ def made_c99(
     live: LiveCost | None = None,
     stream: StreamCost | None = None,
     samples: SampledCost | None = None,
-    watch: Watch = UNWATCHED,
+    watch: StatusRules = UNWATCHED,
 ) -> C99:
     """Give the files of a source, with what was found out about it."""
     files = {
@@ -543,7 +543,7 @@ def export_graph_c99(
                 f"{name}={getattr(options, name)!r} is for fully-connected networks; export this "
                 "one without it"
             )
-    plain = settled(fitted)
+    plain = with_adaptation_folded(fitted)
     folded = fold_graph(plain)
     streamed = folded.facts.streamed(options.smoothing, options.hop)
     if (narrowed := narrowing(fitted, options.dtype, options.live)) is not None:
@@ -551,7 +551,7 @@ def export_graph_c99(
         folded = replace(folded, narrowing=narrowed)
     network = as_stored(folded, options.dtype)
     runner = NetworkRunner(folded, network)
-    watch = Watch.of(fitted, rows, options)
+    watch = StatusRules.of(fitted, rows, options)
     watched = replace(folded, facts=watch.on(folded.facts))
     found = judge(NetworkRunner(watched, network), fitted, rows, options)
     running = running_quality(folded, network, fitted, rows)

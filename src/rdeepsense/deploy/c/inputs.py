@@ -38,9 +38,9 @@ from rdeepsense.deploy.folded.model import (
     Intervals,
     Layers,
     MeanStd,
-    Narrowing,
     Output,
     Texts,
+    VarianceReduction,
 )
 from rdeepsense.deploy.quantise import FloatNetwork, Int8Network, StoredNetwork
 from rdeepsense.encoding import Encoding
@@ -472,7 +472,7 @@ class CModel:
     version: str
     source: str
     live: CLive | None = None
-    narrowing: Narrowing | None = None
+    narrowing: VarianceReduction | None = None
     refusal: Refusal | None = None
     novelty: CompactNovelty | None = None
     window: int = 1  # how often a row has each of its channels

@@ -15,7 +15,7 @@ from itertools import pairwise
 from rdeepsense.adaptation.rates import STRETCHES
 from rdeepsense.compact_novelty import NUMBERS, CompactNovelty
 from rdeepsense.deploy.c.inputs import CLive, CModel, StoredGraph
-from rdeepsense.deploy.folded.model import SINE_TERMS, Narrowing
+from rdeepsense.deploy.folded.model import SINE_TERMS, VarianceReduction
 from rdeepsense.deploy.quantise import BLOCK
 from rdeepsense.encoding import Encoding
 from rdeepsense.errors import InputError
@@ -69,7 +69,7 @@ class Dimensions:
     takes_nan: bool = True
     refuses: bool = False
     novelty: CompactNovelty | None = None
-    narrowing: Narrowing | None = None
+    narrowing: VarianceReduction | None = None
     live: CLive | None = None
     window: int | None = None
     many: bool = False

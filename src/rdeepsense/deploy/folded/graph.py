@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rdeepsense.arrays import Floats, Integers
-from rdeepsense.deploy.folded.model import Facts, MeanStd, Narrowing, Output, Outputs, guarded
+from rdeepsense.deploy.folded.model import (
+    Facts,
+    MeanStd,
+    Output,
+    Outputs,
+    VarianceReduction,
+    guarded,
+)
 from rdeepsense.errors import InputError
 from rdeepsense.guard import REACH
 from rdeepsense.modelfile.schema import FLAG, Kind, choice, several, whole
@@ -718,7 +725,7 @@ class FoldedGraph:
     graph: Graph
     output: Output
     stream: Stream | None = None  # of C alone: no file holds it
-    narrowing: Narrowing | None = None  # the same
+    narrowing: VarianceReduction | None = None  # the same
 
     def raw(self, X: NDArray[Any]) -> Floats:
         """Compute the columns of the last layer."""

@@ -563,7 +563,7 @@ def _full(values: Floats, like: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Narrowing:
+class VarianceReduction:
     """B (directions, hidden + 1, size), lower triangular, and M (directions, size, size)."""
 
     turned: Floats
@@ -659,7 +659,7 @@ class Folded:
     facts: Facts
     layers: Layers
     output: Output
-    narrowing: Narrowing | None = None  # of C alone: no file holds it
+    narrowing: VarianceReduction | None = None  # of C alone: no file holds it
 
     def raw(self, X: NDArray[Any]) -> Floats:
         """Compute the columns of the last layer; with a laplace, its size as one more."""

@@ -22,7 +22,7 @@ from rdeepsense.deploy import load
 from rdeepsense.deploy.c.export import fold_live
 from rdeepsense.deploy.c.graph import GraphSource
 from rdeepsense.deploy.c.inputs import as_stored
-from rdeepsense.deploy.fold import fold_graph, narrowing, settled
+from rdeepsense.deploy.fold import fold_graph, narrowing, with_adaptation_folded
 from rdeepsense.errors import InputError
 from rdeepsense.networks import DeepSense
 
@@ -72,7 +72,7 @@ def models() -> dict[str, Any]:
 
 
 def exported(model: Any, dtype: str = "float32") -> GraphSource:
-    plain = settled(model.fitted_)
+    plain = with_adaptation_folded(model.fitted_)
     folded = fold_graph(plain)
     network = as_stored(folded, dtype)
     return GraphSource(folded, network, live=fold_live(plain, network, 0.9, Rates()))
@@ -184,7 +184,8 @@ def test_what_labels_have_taught_is_exported(models: Any, name: str, tmp_path: P
         run_cc(tmp_path / "m", tmp_path / "m" / "s")
 
     folded = replace(
-        fold_graph(settled(mine.fitted_)), narrowing=narrowing(mine.fitted_, "float32", False)
+        fold_graph(with_adaptation_folded(mine.fitted_)),
+        narrowing=narrowing(mine.fitted_, "float32", False),
     )
     source = GraphSource(folded, as_stored(folded, "float32"))
     _, found = predict(library(write(source, tmp_path / "c"), COMPILERS[0], "-O2"), source, X)
