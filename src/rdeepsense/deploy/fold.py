@@ -455,7 +455,7 @@ def _compare(body: nn.Module, graph: Graph) -> None:
 #     classes   (W + T D^T) h + ...      as the temperature T divides it later
 #
 # which is exact. What labels leave of the variance of numbers changes from row to row, unless the
-# model was fitted without groups, and then it stays: `Narrowing`, which C has.
+# model was fitted without groups, and then it stays: `VarianceReduction`, which C has.
 # --------------------------------------------------------------------------------------------------
 
 
