@@ -59,10 +59,12 @@ from rdeepsense.data.check_table import (
     matrix,
     near_blocks,
     near_copies,
+    never_falls,
     overlaps,
     purity,
     purity_in_order,
     ranked,
+    same_levels,
     stretches,
     to_one_scale,
     tree_residuals,
@@ -85,7 +87,7 @@ MOST_IN_ORDER = 20_000  # successive rows that are looked at for their order
 
 FEW_ROWS = 60  # the 90 % intervals of one table contain 0.7 to 1 of fresh values with 12 rows
 TELLING_ROWS = 12  # of fewer, five folds have too few rows to tell a scale
-TELLING_INPUTS = 5  # for each row; with more of them the intervals of 12 rows contain 0.97
+TELLING_INPUTS = 5  # for each row; beyond it `fit` says that the coverage cannot be told
 DISCRETE = 10  # values at most of a discrete target
 RARE = 3  # rows of a class, of which one each trains, validates and tests
 IMBALANCED = 0.01  # share of the smallest class
@@ -203,26 +205,10 @@ def check_seen(rows: NDArray[Any], trained: NDArray[Any]) -> tuple[Finding, ...]
     )
 
 
-def _same_levels(one: Column, number: Integers) -> bool:
-    """Tell whether a column divides the rows as these levels do: another name of the same."""
-    if not one.whole:
-        return False
-    other = one.level_numbers()[1]
-    levels = int(number.max()) + 1
-    if int(other.max()) + 1 != levels:
-        return False
-    return len(np.unique(other * levels + number)) == levels
-
-
 def _is_strong(like: Likeness) -> bool:
     """Tell whether rows of a level are alike to an extent that matters, and not by chance."""
     matters = like.intraclass > INTRACLASS and like.ratio > F_RATIO
     return matters and like.chance < BY_CHANCE
-
-
-def _goes_on(values: NDArray[Any]) -> bool:
-    """Tell whether a column only grows, like a year, or a month within one year."""
-    return bool((values[1:] >= values[:-1]).all()) and len(np.unique(values)) > 2
 
 
 class _Check:
@@ -719,7 +705,7 @@ class _Check:
             others = [
                 other
                 for other in columns
-                if other is not one and other.kind != "time" and not _same_levels(other, number)
+                if other is not one and other.kind != "time" and not same_levels(other, number)
             ]
             inputs = matrix(others, rows)
             residuals = tree_residuals(inputs, y) if others else y - y.mean(axis=0)
@@ -902,7 +888,7 @@ class _Check:
             self.leave_out += [
                 one.name
                 for one in self.numbers
-                if one.name != clock.name and one.whole and _goes_on(one.values)
+                if one.name != clock.name and one.whole and never_falls(one.values)
             ]
         elif again >= RESTARTS and self.groups is None and self.given is None:
             number = np.zeros(len(values), dtype=np.int64)

@@ -623,3 +623,19 @@ def matrix(columns: Sequence[Column], rows: Integers) -> Floats:
         found[:, k] = one.values[rows]
     found[~np.isfinite(found)] = np.nan
     return found
+
+
+def same_levels(one: Column, number: Integers) -> bool:
+    """Tell whether a column divides the rows as these levels do: another name of the same."""
+    if not one.whole:
+        return False
+    other = one.level_numbers()[1]
+    levels = int(number.max()) + 1
+    if int(other.max()) + 1 != levels:
+        return False
+    return len(np.unique(other * levels + number)) == levels
+
+
+def never_falls(values: NDArray[Any]) -> bool:
+    """Tell whether a column only grows, like a year, or a month within one year."""
+    return bool((values[1:] >= values[:-1]).all()) and len(np.unique(values)) > 2
