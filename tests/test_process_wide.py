@@ -94,7 +94,7 @@ CHILD = """
     import numpy as np, torch
     torch.set_num_threads(2)
     import rdeepsense as rds
-    from rdeepsense._torch import alone
+    from rdeepsense._torch import exclusive
     X = np.random.default_rng(0).normal(size=(300, 4))
     big = torch.ones(3_000_000)
 
@@ -105,7 +105,7 @@ CHILD = """
 
     here, held, leave = work(), threading.Event(), threading.Event()
     def hold():
-        with alone("generators"), alone("threads"), alone("warnings"):
+        with exclusive("generators"), exclusive("threads"), exclusive("warnings"):
             held.set()
             leave.wait()
     holder = threading.Thread(target=hold)
