@@ -13,8 +13,8 @@ import pytest
 from predict.models import regressor, table
 
 import rdeepsense as rds
+from rdeepsense._files import Remote, is_url, path_or_url
 from rdeepsense._progress import Silent
-from rdeepsense._storage import Remote, is_url, path_or_url
 from rdeepsense.data.parquet import ParquetTable
 from rdeepsense.errors import InputError
 from rdeepsense.predict.columns import OutputColumns

@@ -192,7 +192,7 @@ def test_a_folder(run: Any, frame: pl.DataFrame) -> None:
 
 def test_a_folder_by_url(run: Any, frame: pl.DataFrame) -> None:
     pytest.importorskip("fsspec")
-    from rdeepsense._storage import Remote
+    from rdeepsense._files import Remote
 
     for name, file in (("in/1.parquet", "t.parquet"), ("m", "m")):
         with Remote.of(f"memory://predict/{name}").replacing() as target:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rdeepsense._files import Remote, path_or_url
 from rdeepsense._records import to_plain
-from rdeepsense._storage import Remote, path_or_url
 from rdeepsense.cli.columns import TaskKind, check_roles, decide, some
 from rdeepsense.cli.options import (
     TABLE,

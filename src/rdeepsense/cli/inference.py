@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rdeepsense._files import Remote, is_url
 from rdeepsense._records import to_plain
-from rdeepsense._storage import Remote, is_url
 from rdeepsense.cli.columns import (
     inputs_of,
     is_numeric,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rdeepsense._storage import Remote
+from rdeepsense._files import Remote
 from rdeepsense.cli.check import check_columns, report_findings
 from rdeepsense.cli.columns import (
     InspectedColumns,

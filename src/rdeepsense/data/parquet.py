@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rdeepsense._storage import Remote, is_url
+from rdeepsense._files import Remote, is_url
 from rdeepsense.arrays import Integers
 from rdeepsense.errors import InputError, require
 

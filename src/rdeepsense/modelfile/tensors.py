@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save as pack_tensors
 
-from rdeepsense._files import write_whole
-from rdeepsense._storage import Remote, is_url
+from rdeepsense._files import Remote, is_url, write_whole
 from rdeepsense.errors import InputError, ModelFileError
 from rdeepsense.modelfile import container
 from rdeepsense.modelfile.container import FORMAT, KEY

@@ -17,8 +17,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rdeepsense._files import Remote, replaced
 from rdeepsense._progress import Progress
-from rdeepsense._storage import Remote, replaced
 from rdeepsense.data.parquet import (
     UNREADABLE,
     ArrowColumn,

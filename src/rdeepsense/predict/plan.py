@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from rdeepsense import __version__
-from rdeepsense._files import write_whole
-from rdeepsense._storage import Remote, is_url
+from rdeepsense._files import Remote, is_url, write_whole
 from rdeepsense.deploy.c.build import FUNCTION, CompiledRunner, cache_folder, processor
 from rdeepsense.deploy.folded.model import Facts, Probabilities
 from rdeepsense.modelfile import container

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rdeepsense.cli.reading.blocks import BlockedCsv, NotInBlocksError, look_at
+from rdeepsense.cli.predict import BlockedCsv, NotInBlocksError, look_at
 from rdeepsense.cli.reading.table import read_table
 
 
