@@ -183,3 +183,11 @@ def test_help_has_no_types_of_python(run: Any) -> None:
         assert shown.code == 0
         options = shown.out.partition("Options:")[2]
         assert not any(odd in options for odd in ("list[", "<", "RANGE", " range", "INTEGER"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_shows_their_own_help(name: str) -> None:
+    """The list has a copy of the line, because a command is imported only when it runs."""
+    group: Any = typer.main.get_command(app)
+    listed = group.commands[name].get_short_help_str(200)
+    assert listed == group.load(name).get_short_help_str(200)

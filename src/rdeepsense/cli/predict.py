@@ -795,11 +795,6 @@ def predict(
     A large table is read and written piece by piece. Of a folder every Parquet file becomes one of
     the same name, whole or not at all; the same command goes on after a stop.
     """
-    # Late: --help of any command answers without numpy.
-    pass  # SELFIMPORT
-    pass  # SELFIMPORT
-    pass  # SELFIMPORT
-
     with in_options(OPTIONS):
         wanted = OutputColumns(
             coverage, _coverage_levels(quantiles), _words(further), samples, accept

@@ -280,7 +280,7 @@ LEVELS = np.linspace(0.05, 0.95, 19)
 FIGURES = {
     "mae": "mean absolute error",
     "nll": "negative log-likelihood",
-    "coverage_90": "90 % intervals that hold",
+    "coverage_90": "values in 90 % intervals",
     "accuracy": "accuracy",
     "ece": "calibration error",
 }

@@ -327,7 +327,7 @@ class Inputs:
     missing: str  # "refuse", "mean" or "indicator"
     scaler: Scaler
     units: Texts | None = None
-    dated: Texts = ()  # the columns of dates that inputs are made from, see `data.dates`
+    dated: Texts = ()  # the columns of dates that inputs are made from, see `data.columns`
 
     @property
     def encoding(self) -> Encoding | None:

@@ -280,7 +280,7 @@ def _change(means: Floats, place: int, least: float) -> tuple[float, float]:
 # --------------------------------------------------------------------------------------------------
 # Actual and nominal coverage in parts of a table, with confidence bands
 #
-# Of numbers what is counted are 90 % intervals that hold the truth, of classes rows that are right.
+# For numbers it counts 90 % intervals that contain the actual value, for classes correct rows.
 # The band is where the share of a true model lies with probability 0.95: Binomial(n, 0.9) / n, and
 # of classes the mean stated probability +- 1.96 sqrt(sum p (1 - p)) / n.
 # --------------------------------------------------------------------------------------------------

@@ -337,8 +337,6 @@ def read_log(
         with path.open("rb") as file:
             if file.read(4) == PARQUET:
                 return _of_parquet(path, wanted, more)
-    pass  # SELFIMPORT
-
     read = read_table(path, sentinels)
     names = list(read.frame.columns)
     chosen = _chosen(read.name, names, wanted, more)
